@@ -1,0 +1,13 @@
+# The headers, and a package for find_package(furl).
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(furl_package_dir ${CMAKE_INSTALL_DATADIR}/cmake/furl)
+install(TARGETS furl EXPORT furl-targets FILE_SET HEADERS)
+install(EXPORT furl-targets NAMESPACE furl:: DESTINATION ${furl_package_dir})
+configure_package_config_file(cmake/furl-config.cmake.in ${PROJECT_BINARY_DIR}/furl-config.cmake
+  INSTALL_DESTINATION ${furl_package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/furl-config-version.cmake
+  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES ${PROJECT_BINARY_DIR}/furl-config.cmake
+  ${PROJECT_BINARY_DIR}/furl-config-version.cmake DESTINATION ${furl_package_dir})

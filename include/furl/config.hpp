@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The arithmetic of the format is exact: what would silently change it is refused here.
+#if !defined(__CUDA_ARCH__)
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ != 0)
+#error "furl needs IEEE arithmetic: build without -ffast-math and -ffinite-math-only"
+#endif
+#if defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
+#error \
+    "furl needs IEEE arithmetic: build without -fassociative-math, -freciprocal-math, -fno-signed-zeros"
+#endif
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
+#error "furl needs float expressions to be evaluated in binary32 (on x86: -mfpmath=sse)"
+#endif
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "furl's format is little-endian and its code needs a little-endian machine"
+#endif
+#endif
+
+// FURL_HD marks a function that runs on the host and on the device from one body.
+#if defined(__CUDACC__)
+#define FURL_HD __host__ __device__ __forceinline__
+#elif defined(__GNUC__)
+#define FURL_HD inline __attribute__((always_inline))
+#else
+#define FURL_HD inline
+#endif
+
+// FURL_UNROLL unrolls the loop that follows, whose trip count is a small constant.
+#if defined(__CUDACC__) || defined(__clang__)
+#define FURL_UNROLL _Pragma("unroll")
+#elif defined(__GNUC__)
+#define FURL_UNROLL _Pragma("GCC unroll 8")
+#else
+#define FURL_UNROLL
+#endif
+
+namespace furl {
+
+// Fixed-width integers without a header, so that run-time compilation (NVRTC) needs none.
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+using i64 = long long;
+
+inline constexpr int tile_elements = 1024;  // consecutive elements coded together
+inline constexpr int row_elements = 128;    // consecutive elements of a tile
+inline constexpr int rows_per_tile = 8;     // elements in a column
+inline constexpr int words_per_row = row_elements / 4;
+inline constexpr int max_bits = 8;
+inline constexpr int max_rank = 8;
+inline constexpr int max_window = 64;  // elements along one dimension of a cell
+inline constexpr int max_cell_elements = 4096;
+inline constexpr int blob_alignment = 16;  // bytes, of a blob and of each of its parts
+
+}  // namespace furl

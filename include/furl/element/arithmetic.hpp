@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE THREAD. The floating-point operations of the format, each rounded once, to nearest even, with
+// subnormals kept (README, Arithmetic). On the device this is spelt in PTX, whose plain forms
+// neither flush nor contract, whatever -ftz or -fmad say. On the host it needs the default
+// floating-point environment, which furl::host functions set for their duration.
+
+#include "furl/config.hpp"
+
+#if !defined(__CUDACC_RTC__)
+#include <cmath>
+#include <cstring>
+#endif
+
+namespace furl {
+
+inline constexpr u32 f32_nan_bits = 0x7fffffffu;  // the only NaN that furl writes
+
+FURL_HD u32 bits_of(float x) {
+#if defined(__CUDA_ARCH__)
+  return __float_as_uint(x);
+#else
+  u32 bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return bits;
+#endif
+}
+
+FURL_HD float float_of(u32 bits) {
+#if defined(__CUDA_ARCH__)
+  return __uint_as_float(bits);
+#else
+  float x;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+#endif
+}
+
+FURL_HD float add(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  float r;
+  asm("add.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  return a + b;
+#endif
+}
+
+FURL_HD float sub(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  float r;
+  asm("sub.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  return a - b;
+#endif
+}
+
+FURL_HD float div(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  float r;
+  asm("div.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  return a / b;
+#endif
+}
+
+FURL_HD float fma(float a, float b, float c) {
+#if defined(__CUDA_ARCH__)
+  float r;
+  asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(r) : "f"(a), "f"(b), "f"(c));
+  return r;
+#else
+  return std::fma(a, b, c);
+#endif
+}
+
+// Tests on bit patterns hold in every floating-point mode.
+FURL_HD bool is_nan(float x) {
+  return (bits_of(x) & 0x7fffffffu) > 0x7f800000u;
+}
+
+FURL_HD bool is_finite(float x) {
+  return (bits_of(x) & 0x7f800000u) != 0x7f800000u;
+}
+
+/// x itself, or the one NaN that furl writes.
+FURL_HD float canonical(float x) {
+  return is_nan(x) ? float_of(f32_nan_bits) : x;
+}
+
+}  // namespace furl

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE THREAD. Cells of the low-frequency component (README, A2; DIVISION, Wang et al., ICML 2023):
+// which cell an element lies in, which elements a cell has, and the mean of a cell.
+
+#include "furl/config.hpp"
+#include "furl/dtype.hpp"
+#include "furl/element/arithmetic.hpp"
+
+namespace furl {
+
+/// A tensor seen as (outer, extent[0], extent[1], extent[2], inner), of which the middle three are
+/// pooled. Fewer pooled dimensions fill the last places; the places before have extent, window and
+/// cell count 1. The cells form the row-major grid (outer, cells[0], cells[1], cells[2], inner).
+struct cell_grid {
+  i64 outer = 0;
+  i64 extent[3] = {0, 0, 0};
+  i64 cells[3] = {0, 0, 0};
+  i64 inner = 0;
+  int window[3] = {1, 1, 1};
+  int first_pooled = 0;  // place of the outermost pooled dimension
+
+  FURL_HD constexpr i64 num_cells() const { return outer * cells[0] * cells[1] * cells[2] * inner; }
+
+  // A band is what one step along the outermost pooled dimension's cells covers: it is contiguous,
+  // and so are its cells.
+  FURL_HD constexpr i64 num_bands() const { return outer * cells[first_pooled]; }
+  FURL_HD constexpr i64 band_stride() const {  // elements in one index of that dimension
+    i64 stride = inner;
+    for (int d = 2; d > first_pooled; --d) stride *= extent[d];
+    return stride;
+  }
+  /// Elements of a band, but for the last of each outer index, which may be smaller.
+  FURL_HD constexpr i64 band_elements() const { return window[first_pooled] * band_stride(); }
+  /// First element of a band, for band 0..num_bands().
+  FURL_HD constexpr i64 band_begin(i64 band) const {
+    const i64 plane = band / cells[first_pooled];
+    const i64 row = band % cells[first_pooled] * window[first_pooled];
+    return (plane * extent[first_pooled] + row) * band_stride();
+  }
+};
+
+/// Position of an element in the grid's five dimensions.
+struct grid_position {
+  i64 outer;
+  i64 pooled[3];
+  i64 inner;
+};
+
+FURL_HD grid_position position_of(const cell_grid& grid, i64 index) {
+  grid_position p{};
+  p.inner = index % grid.inner;
+  index /= grid.inner;
+  FURL_UNROLL
+  for (int d = 2; d >= 0; --d) {
+    p.pooled[d] = index % grid.extent[d];
+    index /= grid.extent[d];
+  }
+  p.outer = index;
+  return p;
+}
+
+/// The cell of an element.
+FURL_HD i64 cell_of(const cell_grid& grid, const grid_position& p) {
+  i64 cell = p.outer;
+  FURL_UNROLL
+  for (int d = 0; d < 3; ++d) cell = cell * grid.cells[d] + p.pooled[d] / grid.window[d];
+  return cell * grid.inner + p.inner;
+}
+
+FURL_HD i64 cell_of(const cell_grid& grid, i64 index) {
+  return cell_of(grid, position_of(grid, index));
+}
+
+/// Sum of a sequence as a pairwise tree: neighbours first, as if +0 filled it up to a power of two.
+/// At most 2^6 terms (max_window). Holds one partial sum per level, so it needs no array of terms.
+class pairwise_sum {
+ public:
+  FURL_HD void push(float term) {
+    int level = 0;
+    for (; (count_ >> level & 1) != 0; ++level) term = add(partial_[level], term);
+    partial_[level] = term;
+    ++count_;
+  }
+  FURL_HD float total() const {
+    float sum = 0.0f;
+    for (int level = 0; level <= 6; ++level)
+      if ((count_ >> level & 1) != 0) sum = add(partial_[level], sum);
+    return sum;
+  }
+
+ private:
+  float partial_[7] = {};
+  int count_ = 0;
+};
+
+/// The LFC value of a cell from its sum and number of elements, before it is rounded to f32 or
+/// bf16.
+FURL_HD float cell_mean(float sum, int count) {
+  return div(sum, float(count));
+}
+
+/// A mean as it is stored and subtracted: in the metadata type, finite, and never -0.
+FURL_HD float lfc_value(float mean, dtype meta) {
+  if (meta == dtype::bf16) mean = f32_from_bf16(bf16_nearest(mean));
+  return is_finite(mean) ? add(mean, 0.0f) : 0.0f;
+}
+
+}  // namespace furl

@@ -1,0 +1,12 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Everything for host memory. Library code includes the parts it needs instead.
+
+#include "furl/host/codes.hpp"
+#include "furl/host/compress.hpp"
+#include "furl/host/decompress.hpp"
+#include "furl/plan.hpp"
+#include "furl/plan_bytes.hpp"
+#include "furl/stash.hpp"

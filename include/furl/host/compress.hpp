@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Compression in host memory. Tiles in parallel over the threads of a pool, the same bytes for any
+// number of them.
+
+#include <algorithm>
+#include <cstring>
+
+#include "furl/config.hpp"
+#include "furl/host/arguments.hpp"
+#include "furl/host/float_environment.hpp"
+#include "furl/host/pool.hpp"
+#include "furl/host/tile.hpp"
+#include "furl/plan.hpp"
+#include "furl/status.hpp"
+#include "furl/view.hpp"
+
+namespace furl::host {
+
+namespace detail {
+
+class compressor {
+ public:
+  compressor(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths)
+      : plan_(p), x_(x), blob_(static_cast<u8*>(blob.data)), key_(key), cursor_(p, widths) {
+    if (p.codec().rounding == rounding::nearest)
+      std::fill(std::begin(u_.word), std::end(u_.word), in_each_byte(nearest_bits));
+  }
+
+  /// Tile of the tensor. Pre: the LFC of all its elements is in the blob.
+  template <class T>
+  void compress_tile(i64 tile) {
+    cursor_.move_to(tile);
+    const i64 first = tile * tile_elements;
+    const int count = int(std::min<i64>(tile_elements, plan_.num_elements() - first));
+    const float* const r = residuals<T>(first, count);
+    if (plan_.codec().rounding == rounding::stochastic) random_tile(u64(tile), key_, u_);
+
+    const int group = plan_.codec().group;
+    const dtype meta = plan_.codec().meta;
+    auto* const codes = reinterpret_cast<u8*>(codes_.word);
+    const auto* const u = reinterpret_cast<const u8*>(u_.word);
+    u8* const metadata = blob_ + plan_.meta_offset();
+    for (int begin = 0; begin < count; begin += group) {
+      const range span = min_max(r + begin, group);
+      const group_params params = make_group(span.lo, span.hi, cursor_.bits(), meta);
+      quantize_group(r + begin, group, params, u + begin, codes + begin);
+      const i64 pair = 2 * ((first + begin) / group);
+      store_meta(metadata, pair, meta, params.lo);
+      store_meta(metadata, pair + 1, meta, params.step);
+    }
+    std::memset(codes + count, 0, static_cast<std::size_t>(tile_elements - count));
+    store_codes(codes_, cursor_.bits(), blob_ + cursor_.offset());
+  }
+
+ private:
+  /// The tile's elements less their LFC. Absent ones repeat the last, so as not to widen its group.
+  template <class T>
+  const float* residuals(i64 first, int count) {
+    if constexpr (std::is_same_v<T, float>) {
+      const float* const x = static_cast<const float*>(x_.data) + first;
+      if (count == tile_elements && !plan_.has_lfc() &&
+          reinterpret_cast<std::uintptr_t>(x) % alignof(float) == 0)
+        return x;
+    }
+    if (plan_.has_lfc()) {
+      alignas(64) float lfc[tile_elements + expand_slack];
+      expand_lfc(plan_, blob_ + plan_.lfc_offset(), first, count, lfc);
+      for (int i = 0; i < count; ++i)
+        residuals_[i] = sub(to_f32(load_at<T>(x_.data, first + i)), lfc[i]);
+    } else {
+      for (int i = 0; i < count; ++i) residuals_[i] = to_f32(load_at<T>(x_.data, first + i));
+    }
+    std::fill(residuals_ + count, residuals_ + tile_elements, residuals_[count - 1]);
+    return residuals_;
+  }
+
+  const plan& plan_;
+  const const_values x_;
+  u8* const blob_;
+  const random_key key_;
+  tile_cursor cursor_;
+  tile_bytes u_;
+  tile_bytes codes_;
+  alignas(64) float residuals_[tile_elements];
+};
+
+/// The work in units that can be done apart: bands, so that each cell has one writer, or tiles.
+struct work {
+  const plan& p;
+
+  i64 num_units() const { return p.has_lfc() ? p.grid().num_bands() : p.num_tiles(); }
+  /// First unit of a share, for share 0..num_shares.
+  i64 unit(int share, int num_shares) const { return share_begin(num_units(), share, num_shares); }
+  /// First element of a unit, for unit 0..num_units().
+  i64 element(i64 unit) const {
+    return p.has_lfc() ? p.grid().band_begin(unit)
+                       : std::min(unit * tile_elements, p.num_elements());
+  }
+};
+
+/// Pools the bands of a share and compresses the tiles that lie in it whole, each as soon as its
+/// bands are pooled, while its elements are still in the cache.
+template <class T>
+void compress_share(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths,
+                    int share, int num_shares) {
+  constexpr i64 batch_elements = 16 * tile_elements;
+  const float_environment environment;
+  const work all{p};
+  const i64 last = all.unit(share + 1, num_shares);
+  i64 unit = all.unit(share, num_shares);
+  i64 tile = (all.element(unit) + tile_elements - 1) / tile_elements;
+  const i64 units_per_batch =
+      std::max<i64>(1, batch_elements / (p.has_lfc() ? p.grid().band_elements() : tile_elements));
+  compressor tiles(p, x, blob, key, widths);
+  while (unit < last) {
+    const i64 next = std::min(last, unit + units_per_batch);
+    if (p.has_lfc()) pool_bands<T>(p, x.data, static_cast<u8*>(blob.data), unit, next);
+    const i64 end = all.element(next);
+    for (; (tile + 1) * tile_elements <= end; ++tile) tiles.compress_tile<T>(tile);
+    unit = next;
+  }
+}
+
+/// Compresses what the shares have left: tiles that more than one share holds a part of, and a
+/// partial last one. Zeroes the padding between the parts of the blob.
+template <class T>
+void finish_compress(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths,
+                     int num_shares) {
+  const float_environment environment;
+  const work all{p};
+  compressor tiles(p, x, blob, key, widths);
+  i64 done = -1;
+  for (int share = 1; share <= num_shares; ++share) {
+    const i64 boundary = all.element(all.unit(share, num_shares));
+    const i64 tile = boundary / tile_elements;
+    if (boundary % tile_elements == 0 || tile == done) continue;
+    tiles.compress_tile<T>(tile);
+    done = tile;
+  }
+  const u64 meta_bytes = u64(size_bytes(p.codec().meta));
+  const u64 meta_end = p.meta_offset() + u64(p.num_groups()) * 2 * meta_bytes;
+  const u64 lfc_end = p.lfc_offset() + u64(p.num_cells()) * meta_bytes;
+  u8* const base = static_cast<u8*>(blob.data);
+  std::fill(base + meta_end, base + p.lfc_offset(), u8(0));
+  std::fill(base + lfc_end, base + p.size_bytes(), u8(0));
+}
+
+}  // namespace detail
+
+/// Compresses x into blob.
+/// x    : host, plan.num_elements() elements of any dtype, at any alignment.
+/// blob : host, plan.size_bytes() bytes or more, of which the first plan.size_bytes() are written,
+///        padding included; aligned to 16 bytes; apart from x.
+/// key  : of the random stream; each compression takes another. Not used by nearest rounding.
+/// Errors: see status. Allocates nothing.
+inline status compress(const plan& p, const_values x, bytes blob, random_key key,
+                       const options& o = {}) {
+  if (const status s = detail::check_call(p, x, "x", {blob.data, blob.size_bytes}, o); !s) return s;
+  if (p.num_elements() == 0) return {};
+  const int num_shares = o.pool == nullptr ? 1 : o.pool->num_threads();
+  detail::with_type(x.type, [&](auto element) {
+    using type = decltype(element);
+    detail::run_shares(o.pool, [&](int share) {
+      detail::compress_share<type>(p, x, blob, key, o.widths, share, num_shares);
+    });
+    detail::finish_compress<type>(p, x, blob, key, o.widths, num_shares);
+  });
+  return {};
+}
+
+}  // namespace furl::host

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "furl/furl.hpp"
+
+namespace furl::test {
+
+/// One implementation of the format, called with host memory: the same tests run over all.
+class backend {
+ public:
+  virtual ~backend() = default;
+  virtual const char* name() const = 0;
+  virtual status compress(const plan& p, const_values x, bytes blob, random_key key,
+                          const_bytes widths = {}) = 0;
+  virtual status decompress(const plan& p, const_bytes blob, values y, const_bytes widths = {}) = 0;
+  virtual status decompress_add(const plan& p, const_bytes blob, values y,
+                                const_bytes widths = {}) = 0;
+  virtual status pack(const plan& p, const_bytes codes, bytes blob) = 0;
+  virtual status unpack(const plan& p, const_bytes blob, bytes codes) = 0;
+};
+
+/// The host engine with a number of threads.
+class host_backend final : public backend {
+ public:
+  explicit host_backend(int num_threads) : pool_(num_threads) {}
+  const char* name() const override { return pool_.num_threads() == 1 ? "host" : "host_threads"; }
+  status compress(const plan& p, const_values x, bytes blob, random_key key,
+                  const_bytes widths) override {
+    return host::compress(p, x, blob, key, {&pool_, widths});
+  }
+  status decompress(const plan& p, const_bytes blob, values y, const_bytes widths) override {
+    return host::decompress(p, blob, y, {&pool_, widths});
+  }
+  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths) override {
+    return host::decompress_add(p, blob, y, {&pool_, widths});
+  }
+  status pack(const plan& p, const_bytes codes, bytes blob) override {
+    return host::pack(p, codes, blob, &pool_);
+  }
+  status unpack(const plan& p, const_bytes blob, bytes codes) override {
+    return host::unpack(p, blob, codes, &pool_);
+  }
+
+ private:
+  host::thread_pool pool_;
+};
+
+/// Every implementation that this program holds and this machine can run.
+const std::vector<std::unique_ptr<backend>>& backends();
+
+}  // namespace furl::test
