@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+
+#include "engine.hpp"
+#include "failure.hpp"
+#include "furl/host/codes.hpp"
+#include "furl/host/compress.hpp"
+#include "furl/host/decompress.hpp"
+
+namespace furl::cli {
+namespace {
+
+template <class Function>
+double best_seconds(const Function& function) {
+  using clock = std::chrono::steady_clock;
+  double best = std::numeric_limits<double>::infinity();
+  double total = 0;
+  for (int run = 0; run < 3 || (total < 0.1 && run < 100); ++run) {
+    const auto start = clock::now();
+    function();
+    const std::chrono::duration<double> elapsed = clock::now() - start;
+    best = std::min(best, elapsed.count());
+    total += elapsed.count();
+  }
+  return std::max(best, 1e-9);
+}
+
+class host_engine final : public engine {
+ public:
+  explicit host_engine(int num_threads) : pool_(num_threads) {}
+
+  status compress(const plan& p, const_values x, bytes blob, random_key key,
+                  const_bytes widths) override {
+    return host::compress(p, x, blob, key, {&pool_, widths});
+  }
+  status decompress(const plan& p, const_bytes blob, values y, const_bytes widths) override {
+    return host::decompress(p, blob, y, {&pool_, widths});
+  }
+  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths) override {
+    return host::decompress_add(p, blob, y, {&pool_, widths});
+  }
+  status pack(const plan& p, const_bytes codes, bytes blob) override {
+    return host::pack(p, codes, blob, &pool_);
+  }
+  status unpack(const plan& p, const_bytes blob, bytes codes) override {
+    return host::unpack(p, blob, codes, &pool_);
+  }
+
+  result<timings> measure(const plan& p, const_values x, bytes blob, values y,
+                          random_key key) override {
+    timings best;
+    status last;
+    best.compress = best_seconds([&] { last = compress(p, x, blob, key, {}); });
+    if (!last) return last;
+    best.decompress = best_seconds([&] {
+      last = decompress(p, {blob.data, blob.size_bytes}, y, {});
+    });
+    if (!last) return last;
+    best.copy = best_seconds([&] { copy(x.data, y.data, x.size_bytes()); });
+    return best;
+  }
+
+ private:
+  /// With as many threads as the rest has, to be compared with it.
+  void copy(const void* from, void* to, u64 size) {
+    const auto threads = static_cast<u64>(pool_.num_threads());
+    pool_.run([&](int share) {
+      const auto s = static_cast<u64>(share);
+      const u64 begin = size / threads * s + size % threads * s / threads;
+      const u64 end = size / threads * (s + 1) + size % threads * (s + 1) / threads;
+      if (begin != end)
+        std::memcpy(static_cast<u8*>(to) + begin, static_cast<const u8*>(from) + begin,
+                    static_cast<std::size_t>(end - begin));
+    });
+  }
+
+  host::thread_pool pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<engine> make_host_engine(int num_threads) {
+  return std::make_unique<host_engine>(num_threads);
+}
+
+std::unique_ptr<engine> make_engine(const std::string& device, int num_threads) {
+  if (device == "host") return make_host_engine(num_threads);
+  if (device == "cuda") throw bad_usage("--device cuda: this build has no CUDA support");
+  throw bad_usage("--device " + device + ": must be host or cuda");
+}
+
+}  // namespace furl::cli

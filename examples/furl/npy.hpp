@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "buffer.hpp"
+#include "furl/config.hpp"
+#include "furl/dtype.hpp"
+
+namespace furl::cli {
+
+/// What stands before the values in a file that numpy.save wrote.
+struct npy_header {
+  std::string descr;  // e.g. "<f4"
+  bool fortran_order = false;
+  std::vector<i64> shape;
+  u64 data_offset = 0;
+};
+
+bool is_npy(const buffer& file);
+
+/// Pre: is_npy(file). A damaged header is a failure that names the path.
+npy_header read_npy_header(const buffer& file, const std::string& path);
+
+/// numpy has no bf16: such files hold two-byte values without a meaning, which --dtype gives.
+dtype npy_dtype(const npy_header& header, std::optional<dtype> given, const std::string& path);
+
+}  // namespace furl::cli

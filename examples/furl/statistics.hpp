@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "furl/plan.hpp"
+#include "furl/view.hpp"
+
+namespace furl::cli {
+
+/// What a codec did to a tensor: a is what x became. Poisoned groups (which hold a NaN or infinity,
+/// or leave the range of the metadata) decode to NaN and are counted, but have no share in the
+/// other figures. A figure that does not exist is NaN.
+struct statistics {
+  double root_mean_square_error = 0;
+  double largest_error = 0;
+  double bias = 0;            // mean of a - x
+  double poisoned_share = 0;  // of the groups
+  double fidelity = 0;        // 1 - |x - a|^2 / |x|^2
+};
+
+/// x : the input; a : decompressed to f32. Both of p.num_elements() elements.
+statistics compare(const plan& p, const_values x, const float* a);
+
+}  // namespace furl::cli
