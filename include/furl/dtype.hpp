@@ -63,27 +63,27 @@ FURL_HD float f32_from_bf16(u16 bits) {
 FURL_HD u16 bf16_nearest(float x) {
   const u32 bits = bits_of(x);
   const u32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  return u16((bits & 0x7fffffffu) > f32_infinity_bits ? u32(nan_bits_16) : rounded);
+  return u16(select((bits & 0x7fffffffu) > f32_infinity_bits, nan_bits_16, rounded));
 }
 
 /// Towards minus infinity: the largest bf16 that is not above x.
 FURL_HD u16 bf16_down(float x) {
   const u32 bits = bits_of(x);
   const u32 away = (bits >> 31) != 0 ? 0xffffu : 0u;  // a negative number grows in magnitude
-  return u16((bits & 0x7fffffffu) > f32_infinity_bits ? u32(nan_bits_16) : (bits + away) >> 16);
+  return u16(select((bits & 0x7fffffffu) > f32_infinity_bits, nan_bits_16, (bits + away) >> 16));
 }
 
 /// Towards plus infinity: the smallest bf16 that is not below x.
 FURL_HD u16 bf16_up(float x) {
   const u32 bits = bits_of(x);
   const u32 away = (bits >> 31) != 0 ? 0u : 0xffffu;
-  return u16((bits & 0x7fffffffu) > f32_infinity_bits ? u32(nan_bits_16) : (bits + away) >> 16);
+  return u16(select((bits & 0x7fffffffu) > f32_infinity_bits, nan_bits_16, (bits + away) >> 16));
 }
 
 /// To nearest even; all beyond the largest finite value, infinities too, becomes that value.
 FURL_HD u16 bf16_saturated(float x) {
   const u16 nearest = bf16_nearest(x);
-  return u16((nearest & 0x7fffu) == 0x7f80u ? nearest - 1u : nearest);
+  return u16(nearest - u16((nearest & 0x7fffu) == 0x7f80u));
 }
 
 // ---- f16 ------------------------------------------------------------------------------------
@@ -95,8 +95,8 @@ FURL_HD float f32_from_f16(u16 bits) {
   const u32 subnormal = bits_of(float(int(magnitude)) * 0x1p-24f);
   const u32 normal = (magnitude << 13) + (112u << 23);
   const u32 special = (magnitude << 13) + (224u << 23);
-  const u32 result = magnitude < 0x0400u ? subnormal : magnitude < 0x7c00u ? normal : special;
-  return float_of(sign | result);
+  const u32 large = select(magnitude < 0x7c00u, normal, special);
+  return float_of(sign | select(magnitude < 0x0400u, subnormal, large));
 }
 
 /// To nearest even. Overflow gives infinity.
@@ -107,16 +107,15 @@ FURL_HD u16 f16_nearest(float x) {
   // Below 2^-14 the last place of f16 is 2^-24, that of 0.5 in f32: the addition rounds.
   const u32 subnormal = bits_of(add(float_of(magnitude), 0.5f)) - 0x3f000000u;
   const u32 normal = (magnitude - (112u << 23) + 0x0fffu + ((magnitude >> 13) & 1u)) >> 13;
-  u32 result = magnitude < 0x38800000u ? subnormal : normal;
-  result = magnitude >= 0x477ff000u ? 0x7c00u : result;
-  result = magnitude > f32_infinity_bits ? u32(nan_bits_16) : sign | result;
-  return u16(result);
+  const u32 finite = select(magnitude < 0x38800000u, subnormal, normal);
+  const u32 result = sign | select(magnitude < 0x477ff000u, finite, 0x7c00u);
+  return u16(select(magnitude > f32_infinity_bits, nan_bits_16, result));
 }
 
 /// To nearest even; all beyond the largest finite value, infinities too, becomes that value.
 FURL_HD u16 f16_saturated(float x) {
   const u16 nearest = f16_nearest(x);
-  return u16((nearest & 0x7fffu) == 0x7c00u ? nearest - 1u : nearest);
+  return u16(nearest - u16((nearest & 0x7fffu) == 0x7c00u));
 }
 
 // ---- by type --------------------------------------------------------------------------------

@@ -20,6 +20,8 @@ enum class error : u8 {
   wrong_plan,     // a plan of another kind than the function needs
   corrupt,        // serialised bytes that are no plan
   out_of_memory,  // the caller's allocator returned null
+  wrong_memory,   // memory that the stream's device cannot reach
+  cuda,           // a call of the CUDA runtime failed; value is its cudaError_t
 };
 
 /// What became of a call: no error, or which argument was refused and why. Nothing has been written

@@ -78,6 +78,23 @@ FURL_HD float fma(float a, float b, float c) {
 #endif
 }
 
+/// One of two bit patterns, without a branch: loops over it vectorise.
+FURL_HD u32 select(bool condition, u32 if_true, u32 if_false) {
+  const u32 mask = 0u - u32(condition);
+  return (if_true & mask) | (if_false & ~mask);
+}
+
+/// Integers in the order of the floats, -0 just below +0, NaNs beyond the infinities: their
+/// smallest and largest are found in any order and any floating-point mode.
+FURL_HD int ordered(float x) {
+  const int bits = int(bits_of(x));
+  return bits ^ ((bits >> 31) & 0x7fffffff);
+}
+
+FURL_HD float from_ordered(int key) {
+  return float_of(u32(key ^ ((key >> 31) & 0x7fffffff)));
+}
+
 // Tests on bit patterns hold in every floating-point mode.
 FURL_HD bool is_nan(float x) {
   return (bits_of(x) & 0x7fffffffu) > 0x7f800000u;

@@ -4,8 +4,7 @@
 
 // The checks of every host entry point, made before anything is written.
 
-#include <cstdint>
-
+#include "furl/arguments.hpp"
 #include "furl/config.hpp"
 #include "furl/host/thread_pool.hpp"
 #include "furl/plan.hpp"
@@ -22,47 +21,11 @@ struct options {
 
 namespace detail {
 
-inline bool overlap(const void* a, u64 a_bytes, const void* b, u64 b_bytes) {
-  const auto a_begin = reinterpret_cast<std::uintptr_t>(a);
-  const auto b_begin = reinterpret_cast<std::uintptr_t>(b);
-  return a_begin < b_begin + b_bytes && b_begin < a_begin + a_bytes;
-}
-
-inline status check_kind(const plan& p, bool codes) {
-  if ((p.kind() == plan_kind::codes) == codes) return {};
-  return {error::wrong_plan, "plan", 0,
-          codes ? "must come from plan::make_codes" : "must not come from plan::make_codes"};
-}
-
-inline status check_elements(const plan& p, const void* data, i64 num_elements, dtype type,
-                             const char* argument) {
-  if (num_elements != p.num_elements())
-    return {error::wrong_size, argument, num_elements,
-            "must have as many elements as the plan's shape"};
-  if (type != dtype::f32 && type != dtype::f16 && type != dtype::bf16)
-    return {error::out_of_range, argument, i64(type), "dtype must be f32, f16 or bf16"};
-  if (data == nullptr && num_elements > 0)
-    return {error::null_pointer, argument, 0, "must not be null"};
-  return {};
-}
-
-inline status check_blob(const plan& p, const void* data, u64 num_bytes) {
-  if (p.size_bytes() == 0) return {};
-  if (num_bytes < p.size_bytes())
-    return {error::wrong_size, "blob", i64(num_bytes),
-            "must have at least plan.size_bytes() bytes"};
-  if (data == nullptr) return {error::null_pointer, "blob", 0, "must not be null"};
-  if (reinterpret_cast<std::uintptr_t>(data) % blob_alignment != 0)
-    return {error::misaligned, "blob", 0, "must be aligned to 16 bytes"};
-  return {};
-}
-
-inline status check_apart(const plan& p, const void* blob, const void* other, u64 other_bytes,
-                          const char* argument) {
-  if (p.num_elements() > 0 && overlap(blob, p.size_bytes(), other, other_bytes))
-    return {error::overlap, argument, 0, "must not overlap the blob"};
-  return {};
-}
+using furl::detail::check_apart;
+using furl::detail::check_blob;
+using furl::detail::check_codes_call;
+using furl::detail::check_elements;
+using furl::detail::check_kind;
 
 inline status check_widths(const plan& p, const_bytes widths) {
   if (p.kind() != plan_kind::mixed) {
@@ -97,17 +60,6 @@ inline status check_call(const plan& p, const_values array, const char* argument
   if (const status s = check_apart(p, blob.data, array.data, array.size_bytes(), argument); !s)
     return s;
   return check_widths(p, o.widths);
-}
-
-/// The checks that pack and unpack share.
-inline status check_codes_call(const plan& p, const_bytes codes, const_bytes blob) {
-  if (const status s = check_kind(p, true); !s) return s;
-  if (codes.size_bytes != u64(p.num_elements()))
-    return {error::wrong_size, "codes", i64(codes.size_bytes), "must have one byte per element"};
-  if (codes.data == nullptr && codes.size_bytes > 0)
-    return {error::null_pointer, "codes", 0, "must not be null"};
-  if (const status s = check_blob(p, blob.data, blob.size_bytes); !s) return s;
-  return check_apart(p, blob.data, codes.data, codes.size_bytes, "codes");
 }
 
 /// First of num_units that a share works on, for share 0..num_shares.

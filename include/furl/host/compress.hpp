@@ -10,8 +10,10 @@
 
 #include "furl/config.hpp"
 #include "furl/host/arguments.hpp"
+#include "furl/host/expand.hpp"
 #include "furl/host/float_environment.hpp"
 #include "furl/host/pool.hpp"
+#include "furl/host/random.hpp"
 #include "furl/host/tile.hpp"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
@@ -36,7 +38,7 @@ class compressor {
     const i64 first = tile * tile_elements;
     const int count = int(std::min<i64>(tile_elements, plan_.num_elements() - first));
     const float* const r = residuals<T>(first, count);
-    if (plan_.codec().rounding == rounding::stochastic) random_tile(u64(tile), key_, u_);
+    if (plan_.codec().rounding == rounding::stochastic) random_tile(u64(tile), key_, u_.word);
 
     const int group = plan_.codec().group;
     const dtype meta = plan_.codec().meta;
@@ -65,14 +67,13 @@ class compressor {
           reinterpret_cast<std::uintptr_t>(x) % alignof(float) == 0)
         return x;
     }
-    if (plan_.has_lfc()) {
-      alignas(64) float lfc[tile_elements + expand_slack];
-      expand_lfc(plan_, blob_ + plan_.lfc_offset(), first, count, lfc);
-      for (int i = 0; i < count; ++i)
-        residuals_[i] = sub(to_f32(load_at<T>(x_.data, first + i)), lfc[i]);
-    } else {
-      for (int i = 0; i < count; ++i) residuals_[i] = to_f32(load_at<T>(x_.data, first + i));
-    }
+    tile_elements_of<T> x;
+    x.load(x_.data, first, count);
+    alignas(64) float lfc[tile_elements + expand_slack];
+    std::fill(lfc, lfc + tile_elements, 0.0f);
+    if (plan_.has_lfc()) expand_lfc(plan_, blob_ + plan_.lfc_offset(), first, count, lfc);
+    float* __restrict r = residuals_;
+    for (int i = 0; i < tile_elements; ++i) r[i] = sub(to_f32(x.element[i]), lfc[i]);
     std::fill(residuals_ + count, residuals_ + tile_elements, residuals_[count - 1]);
     return residuals_;
   }

@@ -8,8 +8,8 @@
 
 #include "furl/config.hpp"
 #include "furl/host/arguments.hpp"
+#include "furl/host/expand.hpp"
 #include "furl/host/float_environment.hpp"
-#include "furl/host/pool.hpp"
 #include "furl/host/tile.hpp"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
@@ -47,8 +47,9 @@ class decompressor {
     if (v != nullptr) return;
     if (plan_.has_lfc()) {
       alignas(64) float lfc[tile_elements + expand_slack];
+      std::fill(lfc + count, lfc + tile_elements, 0.0f);
       expand_lfc(plan_, blob_ + plan_.lfc_offset(), first, count, lfc);
-      for (int i = 0; i < count; ++i) values_[i] = add(values_[i], lfc[i]);
+      add_to_values(lfc);
     }
     store_values(first, count);
   }
@@ -65,15 +66,18 @@ class decompressor {
     return nullptr;
   }
 
+  void add_to_values(const float* __restrict lfc) {
+    for (int i = 0; i < tile_elements; ++i) values_[i] = add(values_[i], lfc[i]);
+  }
+
   void store_values(i64 first, int count) {
-    for (int i = 0; i < count; ++i) {
-      if constexpr (Output == output::replace) {
-        store_at(y_, first + i, saturate_to<T>(values_[i]));
-      } else {
-        const float sum = add(to_f32(load_at<T>(y_, first + i)), values_[i]);
-        store_at(y_, first + i, round_to<T>(sum));
-      }
+    tile_elements_of<T> y;
+    if constexpr (Output == output::accumulate) y.load(y_, first, count);
+    for (int i = 0; i < tile_elements; ++i) {
+      y.element[i] = Output == output::replace ? saturate_to<T>(values_[i])
+                                               : round_to<T>(add(to_f32(y.element[i]), values_[i]));
     }
+    y.store(y_, first, count);
   }
 
   const plan& plan_;

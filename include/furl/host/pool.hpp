@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The low-frequency component on the host (README, A2): means of cells into the blob, and the mean
-// of every element of a tile out of it.
+// The low-frequency component on the host (README, A2): the means of cells.
 
 #include <algorithm>
 
@@ -94,39 +93,51 @@ class cell_pooler {
     const int present = int(std::min(run.count * window, grid_.extent[2] - begin));
     const int rows_a = extent_in_cell(0, run.cell[0]);
     const int rows_b = extent_in_cell(1, run.cell[1]);
+    const bool whole_rows = present == grid_.extent[2] && present == count * width;
     float* row = scratch_;
     for (int a = 0; a < rows_a; ++a) {
+      const i64 first = element_row(run, a, 0) + begin;
+      if (whole_rows) {  // which follow each other in memory as they do in the scratch
+        load_floats<T>(x_, first, rows_b * present, row);
+        row += rows_b * present;
+        continue;
+      }
       for (int b = 0; b < rows_b; ++b, row += count * width)
-        load_row<T>(element_row(run, a, b) + begin, present, window, width, count, row);
+        load_row<T>(first + b * grid_.extent[2], present, window, width, count, row);
     }
-    int terms = rows_a * rows_b * count * width;
-    for (int remaining = width; remaining > 1; remaining /= 2) {
-      terms /= 2;
-      for (int i = 0; i < terms; ++i) scratch_[i] = scratch_[2 * i] + scratch_[2 * i + 1];
-    }
+    add_neighbours(rows_a * rows_b * count, width);
     add_rows(rows_a, rows_b, count);
     const int last_width = present - (count - 1) * window;  // elements along this, of the last cell
     const i64 first_cell = cell_row(run) + run.cell[2];
-    for (int i = 0; i < count; ++i) {
-      const int elements = rows_a * rows_b * (i + 1 < count ? window : last_width);
-      store_mean(first_cell + i, scratch_[i], elements);
-    }
+    store_means(first_cell, count - 1, rows_a * rows_b * window, scratch_);
+    store_means(first_cell + count - 1, 1, rows_a * rows_b * last_width, scratch_ + count - 1);
   }
 
   /// Loads `present` elements as cells of `window` that start every `width` floats, filled with +0.
   template <class T>
   void load_row(i64 first, int present, int window, int width, int count, float* row) const {
     if (window == width) {
-      for (int i = 0; i < present; ++i) row[i] = to_f32(load_at<T>(x_, first + i));
-      for (int i = present; i < count * width; ++i) row[i] = 0.0f;
+      load_floats<T>(x_, first, present, row);
+      std::fill(row + present, row + count * width, 0.0f);
       return;
     }
     for (int cell = 0; cell < count; ++cell, row += width) {
       const int elements = std::min(window, present - cell * window);
-      for (int i = 0; i < elements; ++i)
-        row[i] = to_f32(load_at<T>(x_, first + i64(cell) * window + i));
-      for (int i = elements; i < width; ++i) row[i] = 0.0f;
+      load_floats<T>(x_, first + i64(cell) * window, elements, row);
+      std::fill(row + elements, row + width, 0.0f);
     }
+  }
+
+  /// Reduces `sums` runs of `width` neighbours, a power of two, to their sums.
+  void add_neighbours(int sums, int width) {
+    for (; width > 1; width /= 2) {
+      halve(scratch_, sums * width / 2, halves_);
+      std::copy(halves_, halves_ + sums * width / 2, scratch_);
+    }
+  }
+
+  static void halve(const float* __restrict terms, int count, float* __restrict sums) {
+    for (int i = 0; i < count; ++i) sums[i] = add(terms[2 * i], terms[2 * i + 1]);
   }
 
   /// One cell per inner index, whose elements lie `inner` apart along the innermost dimension.
@@ -146,7 +157,7 @@ class cell_pooler {
         for (int b = 0; b < rows_b; ++b) {
           for (int c = 0; c < width; ++c, terms += count) {
             const i64 first = (element_row(run, a, b) + begin + c) * grid_.inner + inner;
-            for (int i = 0; i < count; ++i) terms[i] = to_f32(load_at<T>(x_, first + i));
+            load_floats<T>(x_, first, count, terms);
           }
         }
       }
@@ -156,7 +167,7 @@ class cell_pooler {
         for (int i = 0; i < count; ++i)
           scratch_[r * count + i] = scratch_[i64(r) * width * count + i];
       add_rows(rows_a, rows_b, count);
-      for (int i = 0; i < count; ++i) store_mean(first_cell + inner + i, scratch_[i], elements);
+      store_means(first_cell + inner, count, elements, scratch_);
     }
   }
 
@@ -169,17 +180,18 @@ class cell_pooler {
 
   /// Pairwise tree over `terms` vectors of `count` floats, `stride` apart, into the first.
   static void add_tree(float* vectors, int terms, i64 stride, int count) {
-    for (int step = 1; step < terms; step *= 2) {
-      for (int t = 0; t + step < terms; t += 2 * step) {
-        float* const left = vectors + t * stride;
-        const float* const right = left + step * stride;
-        for (int i = 0; i < count; ++i) left[i] += right[i];
-      }
-    }
+    for (int step = 1; step < terms; step *= 2)
+      for (int t = 0; t + step < terms; t += 2 * step)
+        add_to(vectors + t * stride, vectors + (t + step) * stride, count);
   }
 
-  void store_mean(i64 cell, float sum, int elements) const {
-    store_meta(lfc_, cell, meta_, lfc_value(cell_mean(sum, elements), meta_));
+  static void add_to(float* __restrict left, const float* __restrict right, int count) {
+    for (int i = 0; i < count; ++i) left[i] = add(left[i], right[i]);
+  }
+
+  void store_means(i64 first_cell, int count, int elements, const float* sums) const {
+    for (int i = 0; i < count; ++i)
+      store_meta(lfc_, first_cell + i, meta_, lfc_value(cell_mean(sums[i], elements), meta_));
   }
 
   /// Index of the row of cells along the innermost pooled dimension.
@@ -199,55 +211,13 @@ class cell_pooler {
   const void* const x_;
   u8* const lfc_;
   alignas(64) float scratch_[scratch_elements];
+  alignas(64) float halves_[scratch_elements / 2];
 };
 
 /// Writes the means of the cells of bands first..last - 1 into the blob.
 template <class T>
 void pool_bands(const plan& p, const void* x, u8* blob, i64 first, i64 last) {
   cell_pooler(p, x, blob + p.lfc_offset()).pool_bands<T>(first, last);
-}
-
-/// Floats that expand_lfc may write beyond the last element asked for.
-inline constexpr int expand_slack = 8;
-
-/// The LFC value of each of `count` elements from `first` on, into out.
-/// Pre: out has room for count + expand_slack floats.
-inline void expand_lfc(const plan& p, const u8* lfc, i64 first, int count, float* out) {
-  const cell_grid& g = p.grid();
-  const dtype meta = p.codec().meta;
-  grid_position at = position_of(g, first);
-  for (float* const end = out + count; out < end;) {
-    // The rest of this row along the innermost pooled dimension.
-    i64 cell = cell_of(g, at);
-    if (g.inner == 1) {
-      i64 in_cell = at.pooled[2] % g.window[2];
-      const i64 in_row = std::min<i64>(g.extent[2] - at.pooled[2], end - out);
-      float* const row_end = out + in_row;
-      while (out < row_end) {
-        const i64 run = std::min<i64>(g.window[2] - in_cell, row_end - out);
-        const float value = load_meta(lfc, cell++, meta);
-        for (i64 i = 0; i < run; i += expand_slack)
-          for (int j = 0; j < expand_slack; ++j) out[i + j] = value;
-        out += run;
-        in_cell = 0;
-      }
-      at.pooled[2] += in_row;
-    } else {
-      const i64 run = std::min<i64>(g.inner - at.inner, end - out);
-      for (i64 i = 0; i < run; ++i) out[i] = load_meta(lfc, cell + i, meta);
-      out += run;
-      at.inner = 0;
-      ++at.pooled[2];
-    }
-    for (int d = 2; d > 0 && at.pooled[d] == g.extent[d]; --d) {
-      at.pooled[d] = 0;
-      ++at.pooled[d - 1];
-    }
-    if (at.pooled[0] == g.extent[0]) {
-      at.pooled[0] = 0;
-      ++at.outer;
-    }
-  }
 }
 
 }  // namespace furl::host::detail

@@ -11,83 +11,54 @@
 #include "furl/config.hpp"
 #include "furl/dtype.hpp"
 #include "furl/element/pack.hpp"
-#include "furl/element/philox.hpp"
 #include "furl/element/quantize.hpp"
 #include "furl/plan.hpp"
 #include "furl/view.hpp"
 
 namespace furl::host::detail {
 
-inline constexpr int lanes = 32;  // independent accumulators of a reduction
-static_assert(lanes == words_per_row, "one word of four codes per lane");
-
 /// A tile's codes, or its random bits: one byte per element, in order.
 struct alignas(64) tile_bytes {
   u32 word[rows_per_tile * words_per_row];
 };
-
-/// The 8 random bits of every element of a tile.
-inline void random_tile(u64 tile, random_key key, tile_bytes& u) {
-  for (u32 half = 0; half < 2; ++half) {
-    u32* const rows = u.word + half * 4 * words_per_row;
-    for (u32 quad = 0; quad < words_per_row; ++quad) {
-      const philox_block block = random_words(tile, half, quad, key);
-      for (u32 row = 0; row < 4; ++row) rows[row * words_per_row + quad] = block.word[row];
-    }
-  }
-  // From the order of columns in a word (README, A6) to memory order: swap the middle bytes.
-  for (u32& w : u.word) w = (w & 0xff0000ffu) | ((w & 0xff00u) << 8) | ((w >> 8) & 0xff00u);
-}
 
 struct range {
   float lo;
   float hi;
 };
 
-/// Smallest and largest of `count` elements; both NaN if any is NaN.
+/// Smallest and largest of `count` elements. If any is NaN, then so is one of the two.
 /// Pre: count is a positive multiple of 32.
 inline range min_max(const float* x, int count) {
-  alignas(64) float lo[lanes];
-  alignas(64) float hi[lanes];
-  alignas(64) u32 largest[lanes];  // magnitude as an integer: NaNs are above infinity
-  for (int i = 0; i < lanes; ++i) {
-    lo[i] = hi[i] = x[i];
-    largest[i] = bits_of(x[i]) & 0x7fffffffu;
+  int lo = ordered(x[0]);
+  int hi = lo;
+  for (int i = 0; i < count; ++i) {
+    const int key = ordered(x[i]);
+    lo = key < lo ? key : lo;
+    hi = key > hi ? key : hi;
   }
-  for (int j = lanes; j < count; j += lanes) {
-    for (int i = 0; i < lanes; ++i) {
-      const float v = x[j + i];
-      const u32 magnitude = bits_of(v) & 0x7fffffffu;
-      lo[i] = v < lo[i] ? v : lo[i];
-      hi[i] = v > hi[i] ? v : hi[i];
-      largest[i] = magnitude > largest[i] ? magnitude : largest[i];
-    }
-  }
-  for (int half = lanes / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) {
-      lo[i] = lo[i + half] < lo[i] ? lo[i + half] : lo[i];
-      hi[i] = hi[i + half] > hi[i] ? hi[i + half] : hi[i];
-      largest[i] = largest[i + half] > largest[i] ? largest[i + half] : largest[i];
-    }
-  }
-  if (largest[0] > f32_infinity_bits) return {float_of(f32_nan_bits), float_of(f32_nan_bits)};
-  return {lo[0], hi[0]};
+  return {from_ordered(lo), from_ordered(hi)};
 }
 
-/// Codes of a group of `count` elements.
-inline void quantize_group(const float* x, int count, const group_params& group, const u8* u,
-                           u8* codes) {
+/// Codes of a group of `count` elements. Pre: count is a multiple of 32.
+inline void quantize_group(const float* __restrict x, int count, const group_params& group,
+                           const u8* __restrict u, u8* __restrict codes) {
   if (!group.coded) {
     std::memset(codes, 0, static_cast<std::size_t>(count));
     return;
   }
-  for (int i = 0; i < count; ++i)
-    codes[i] = u8(round_code(fixed_point(x[i], group.lo, group.inverse), u[i]));
+  const float lo = group.lo;
+  const float inverse = group.inverse;
+  for (int j = 0; j < count; j += 32)
+    for (int i = j; i < j + 32; ++i)
+      codes[i] = u8(round_code(fixed_point(x[i], lo, inverse), u[i]));
 }
 
-/// Values of a group of `count` codes.
-inline void dequantize_group(const u8* codes, int count, float lo, float step, float* v) {
-  for (int i = 0; i < count; ++i) v[i] = dequantize(codes[i], step, lo);
+/// Values of a group of `count` codes. Pre: count is a multiple of 32.
+inline void dequantize_group(const u8* __restrict codes, int count, float lo, float step,
+                             float* __restrict v) {
+  for (int j = 0; j < count; j += 32)
+    for (int i = j; i < j + 32; ++i) v[i] = dequantize(codes[i], step, lo);
   if (!is_finite(lo) || !is_finite(step))
     for (int i = 0; i < count; ++i) v[i] = canonical(v[i]);
 }
@@ -167,6 +138,36 @@ template <class T>
 void store_at(void* data, i64 index, T value) {
   std::memcpy(static_cast<u8*>(data) + index * i64(sizeof(T)), &value, sizeof(T));
 }
+
+/// Elements first .. first + count - 1 of an array as floats.
+template <class T>
+void load_floats(const void* data, i64 first, int count, float* __restrict out) {
+  const u8* __restrict const from = static_cast<const u8*>(data) + first * i64(sizeof(T));
+  if constexpr (std::is_same_v<T, float>) {
+    std::memcpy(out, from, static_cast<std::size_t>(count) * sizeof(float));
+  } else {
+    for (int i = 0; i < count; ++i) out[i] = to_f32(load_at<T>(from, i));
+  }
+}
+
+/// A tile's elements in the caller's type.
+template <class T>
+struct tile_elements_of {
+  alignas(64) T element[tile_elements];
+
+  /// Elements first .. first + count - 1 of an array at any alignment, then zeros.
+  void load(const void* data, i64 first, int count) {
+    constexpr std::size_t size = sizeof(T);
+    const auto present = static_cast<std::size_t>(count) * size;
+    std::memcpy(element, static_cast<const u8*>(data) + first * i64(size), present);
+    std::memset(reinterpret_cast<u8*>(element) + present, 0, sizeof element - present);
+  }
+  void store(void* data, i64 first, int count) const {
+    constexpr std::size_t size = sizeof(T);
+    std::memcpy(static_cast<u8*>(data) + first * i64(size), element,
+                static_cast<std::size_t>(count) * size);
+  }
+};
 
 /// Calls function(T{}) with the element type of a dtype.
 template <class Function>

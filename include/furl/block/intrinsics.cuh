@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE THREAD or ONE WARP. Machine operations that C++ has no name for. Where arithmetic is involved
+// it is spelt in PTX without .ftz, so that no flag of the including translation unit changes it.
+
+#include "furl/config.hpp"
+#include "furl/dtype.hpp"
+#include "furl/element/arithmetic.hpp"
+
+namespace furl {
+
+inline constexpr int warp_threads = 32;
+inline constexpr u32 full_warp = 0xffffffffu;
+
+__device__ __forceinline__ int lane_index() {
+  int lane;
+  asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+  return lane;
+}
+
+/// Four bytes out of the eight of (b, a): nibble i of `selector` names byte i of the result, 0..3 of
+/// a, 4..7 of b.
+__device__ __forceinline__ u32 select_bytes(u32 a, u32 b, u32 selector) {
+  return __byte_perm(a, b, selector);
+}
+
+__device__ __forceinline__ u32 shuffle_xor(u32 value, int lanes) {
+  return __shfl_xor_sync(full_warp, value, lanes);
+}
+__device__ __forceinline__ float shuffle_xor(float value, int lanes) {
+  return __shfl_xor_sync(full_warp, value, lanes);
+}
+template <class T>
+__device__ __forceinline__ T shuffle_from(T value, int lane) {
+  return __shfl_sync(full_warp, value, lane);
+}
+
+// ---- Minimum and maximum: NaN if either is NaN, -0 below +0, subnormals kept ------------------
+
+#if __CUDA_ARCH__ < 800
+/// Order-preserving integer of a float: negative numbers have their magnitude bits inverted.
+__device__ __forceinline__ int ordered(u32 bits) {
+  return int(bits ^ (u32(int(bits) >> 31) & 0x7fffffffu));
+}
+#endif
+
+__device__ __forceinline__ float min_nan(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  if (is_nan(a) || is_nan(b)) return float_of(f32_nan_bits);
+  return ordered(bits_of(a)) < ordered(bits_of(b)) ? a : b;
+#endif
+}
+
+__device__ __forceinline__ float max_nan(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  if (is_nan(a) || is_nan(b)) return float_of(f32_nan_bits);
+  return ordered(bits_of(a)) > ordered(bits_of(b)) ? a : b;
+#endif
+}
+
+// ---- Pairs of 16-bit floats in a word, the first in the low half ------------------------------
+
+/// The two elements of a word.
+template <class T>
+struct f32_pair {
+  float low;
+  float high;
+};
+
+template <class T>
+__device__ __forceinline__ f32_pair<T> unpack_pair(u32 word);
+template <>
+__device__ __forceinline__ f32_pair<bf16> unpack_pair<bf16>(u32 word) {
+  return {float_of(word << 16), float_of(word & 0xffff0000u)};
+}
+template <>
+__device__ __forceinline__ f32_pair<f16> unpack_pair<f16>(u32 word) {
+  f32_pair<f16> r;
+  asm("{\n\t.reg .b16 low, high;\n\t"
+      "mov.b32 {low, high}, %2;\n\t"
+      "cvt.f32.f16 %0, low;\n\t"
+      "cvt.f32.f16 %1, high;\n\t}"
+      : "=f"(r.low), "=f"(r.high)
+      : "r"(word));
+  return r;
+}
+
+/// Two floats as decompress stores them: to nearest even, what lies beyond the largest finite value
+/// becomes that value (README, A7).
+template <class T>
+__device__ __forceinline__ u32 saturate_pair(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+  u32 word;
+  if constexpr (dtype_of<T>::value == dtype::bf16) {
+    asm("cvt.rn.satfinite.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  }
+  return word;
+#else
+  return u32(saturate_to<T>(low).bits) | u32(saturate_to<T>(high).bits) << 16;
+#endif
+}
+
+/// Two floats as decompress_add stores them: to nearest even, overflow gives infinity.
+template <class T>
+__device__ __forceinline__ u32 round_pair(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+  u32 word;
+  if constexpr (dtype_of<T>::value == dtype::bf16) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  }
+  return word;
+#else
+  return u32(round_to<T>(low).bits) | u32(round_to<T>(high).bits) << 16;
+#endif
+}
+
+template <class T>
+__device__ __forceinline__ u32 min_nan_pair(u32 a, u32 b) {
+#if __CUDA_ARCH__ >= 800
+  u32 r;
+  if constexpr (dtype_of<T>::value == dtype::bf16) {
+    asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  } else {
+    asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  }
+  return r;
+#else
+  const auto x = unpack_pair<T>(a);
+  const auto y = unpack_pair<T>(b);
+  return round_pair<T>(min_nan(x.low, y.low), min_nan(x.high, y.high));
+#endif
+}
+
+template <class T>
+__device__ __forceinline__ u32 max_nan_pair(u32 a, u32 b) {
+#if __CUDA_ARCH__ >= 800
+  u32 r;
+  if constexpr (dtype_of<T>::value == dtype::bf16) {
+    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  } else {
+    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  }
+  return r;
+#else
+  const auto x = unpack_pair<T>(a);
+  const auto y = unpack_pair<T>(b);
+  return round_pair<T>(max_nan(x.low, y.low), max_nan(x.high, y.high));
+#endif
+}
+
+}  // namespace furl

@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE WARP. A tile of 1024 elements in the registers of a warp, and its way from and to memory.
+
+#include "furl/block/intrinsics.cuh"
+#include "furl/config.hpp"
+#include "furl/dtype.hpp"
+
+namespace furl {
+
+/// What one lane holds of a tile: in every row (of 128 elements) the four from 4 * lane on, packed
+/// in sizeof(T) words as they lie in memory. So a row is one full line or more of memory, and the
+/// codes of a row's four elements fill one word. T has 1, 2 or 4 bytes.
+template <class T>
+struct tile_fragment {
+  static constexpr int words = int(sizeof(T));
+  u32 word[rows_per_tile][words];
+};
+
+/// The four elements of a row, as f32.
+template <class T>
+__device__ __forceinline__ void unpack_row(const u32 (&word)[sizeof(T)], float (&x)[4]) {
+  if constexpr (sizeof(T) == 4) {
+    FURL_UNROLL
+    for (int k = 0; k < 4; ++k) x[k] = float_of(word[k]);
+  } else {
+    FURL_UNROLL
+    for (int k = 0; k < 4; k += 2) {
+      const f32_pair<T> pair = unpack_pair<T>(word[k / 2]);
+      x[k] = pair.low;
+      x[k + 1] = pair.high;
+    }
+  }
+}
+
+/// Elements of a tile that a tensor of n elements has: 1..1024.
+__device__ __forceinline__ int elements_in_tile(i64 num_elements, i64 tile) {
+  const i64 left = num_elements - tile * tile_elements;
+  return left < tile_elements ? int(left) : tile_elements;
+}
+
+template <class T>
+__device__ __forceinline__ bool is_vector_aligned(const T* x) {
+  return (u64(x) & (4 * sizeof(T) - 1)) == 0;
+}
+
+/// Index in the tile of the first of a lane's four elements of a row.
+__device__ __forceinline__ int row_begin(int row, int lane) {
+  return row * row_elements + 4 * lane;
+}
+
+// ---- Vectors of four elements ----------------------------------------------------------------
+// Streaming hints: a tile passes once.
+
+__device__ __forceinline__ void load_vector(const void* from, u32 (&word)[1]) {
+  word[0] = __ldcs(static_cast<const u32*>(from));
+}
+__device__ __forceinline__ void load_vector(const void* from, u32 (&word)[2]) {
+  const uint2 v = __ldcs(static_cast<const uint2*>(from));
+  word[0] = v.x;
+  word[1] = v.y;
+}
+__device__ __forceinline__ void load_vector(const void* from, u32 (&word)[4]) {
+  const uint4 v = __ldcs(static_cast<const uint4*>(from));
+  word[0] = v.x;
+  word[1] = v.y;
+  word[2] = v.z;
+  word[3] = v.w;
+}
+__device__ __forceinline__ void store_vector(void* to, const u32 (&word)[1]) {
+  __stcs(static_cast<u32*>(to), word[0]);
+}
+__device__ __forceinline__ void store_vector(void* to, const u32 (&word)[2]) {
+  __stcs(static_cast<uint2*>(to), uint2{word[0], word[1]});
+}
+__device__ __forceinline__ void store_vector(void* to, const u32 (&word)[4]) {
+  __stcs(static_cast<uint4*>(to), uint4{word[0], word[1], word[2], word[3]});
+}
+
+// ---- Four elements one by one ----------------------------------------------------------------
+
+template <int Bytes>
+struct raw_element;
+template <>
+struct raw_element<1> {
+  using type = u8;
+};
+template <>
+struct raw_element<2> {
+  using type = u16;
+};
+template <>
+struct raw_element<4> {
+  using type = u32;
+};
+
+/// Four elements from `first` on; those from `count` on repeat the last.
+template <class T>
+__device__ __forceinline__ void load_elements(const T* tile, int first, int count,
+                                              u32 (&word)[sizeof(T)]) {
+  using raw = typename raw_element<sizeof(T)>::type;
+  const raw* const x = reinterpret_cast<const raw*>(tile);
+  constexpr int per_word = 4 / int(sizeof(T));
+  FURL_UNROLL
+  for (int w = 0; w < int(sizeof(T)); ++w) word[w] = 0;
+  FURL_UNROLL
+  for (int k = 0; k < 4; ++k) {
+    const u32 element = x[min(first + k, count - 1)];
+    word[k / per_word] |= element << (8 * int(sizeof(T)) * (k % per_word));
+  }
+}
+
+/// Four elements from `first` on, of which those before `count` are stored.
+template <class T>
+__device__ __forceinline__ void store_elements(T* tile, int first, int count,
+                                               const u32 (&word)[sizeof(T)]) {
+  using raw = typename raw_element<sizeof(T)>::type;
+  raw* const x = reinterpret_cast<raw*>(tile);
+  constexpr int per_word = 4 / int(sizeof(T));
+  FURL_UNROLL
+  for (int k = 0; k < 4; ++k) {
+    const u32 element = word[k / per_word] >> (8 * int(sizeof(T)) * (k % per_word));
+    if (first + k < count) x[first + k] = raw(element);
+  }
+}
+
+// ---- Tiles -----------------------------------------------------------------------------------
+
+/// Loads a tile. Elements from `count` on repeat the last one: they widen no group.
+/// Threads : one warp, all lanes with the same arguments.
+/// Shapes  : tile : global, `count` elements at any element alignment; four at a time if it is
+///           aligned to four.
+/// Shared  : none. Sync : none.
+/// Result  : every lane holds its part of the tile.
+/// Pre     : 1 <= count <= 1024.
+template <class T>
+__device__ __forceinline__ void load_tile(const T* tile, int count, tile_fragment<T>& x) {
+  const int lane = lane_index();
+  if (count == tile_elements && is_vector_aligned(tile)) {
+    const T* const mine = tile + 4 * lane;
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row)
+      load_vector(mine + row * row_elements, x.word[row]);
+  } else {
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row)
+      load_elements(tile, row_begin(row, lane), count, x.word[row]);
+  }
+}
+
+/// Stores the first `count` elements of a tile.
+/// Threads, Shapes, Shared, Sync, Pre : as load_tile.
+/// Post    : tile[0..count - 1] is written, nothing else.
+template <class T>
+__device__ __forceinline__ void store_tile(T* tile, int count, const tile_fragment<T>& x) {
+  const int lane = lane_index();
+  if (count == tile_elements && is_vector_aligned(tile)) {
+    T* const mine = tile + 4 * lane;
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row)
+      store_vector(mine + row * row_elements, x.word[row]);
+  } else {
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row)
+      store_elements(tile, row_begin(row, lane), count, x.word[row]);
+  }
+}
+
+}  // namespace furl
