@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "saved_tensors.hpp"
+#include "training.hpp"
+
+namespace trainer {
+
+struct options {
+  run_settings run;
+  std::vector<scheme> schemes = all_schemes();
+  std::string data = "/usr/share/datasets/fashion-mnist";
+  std::string csv;  // none if empty
+  int threads = 1;
+  int test_images = 0;  // 0: all
+  bool help = false;
+};
+
+/// A command line that is refused, and why, in one line.
+struct usage_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+std::string usage();
+
+/// Throws usage_error.
+options parse_options(const std::vector<std::string>& arguments);
+
+}  // namespace trainer

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Where furl meets the trainer: the pair of hooks, save and load, that every operation of the tape
+// keeps its tensors with between the forward and the backward pass. Any framework that has such a
+// pair can do the same.
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "furl/plan.hpp"
+#include "furl/stash.hpp"
+#include "parallel.hpp"
+#include "tensor.hpp"
+
+namespace trainer {
+
+/// A way to keep activations.
+struct scheme {
+  std::string name;   // on the command line
+  std::string title;  // in the table
+  bool folds = false;
+  furl::codec codec;  // if it folds
+};
+
+/// No compression; 8, 4 and 2 bits with a range per group (ActNN's codec); 2 bits on top of the
+/// means of 8 x 8 cells (DIVISION's codec).
+std::vector<scheme> all_schemes();
+
+/// What is kept of a tensor: itself or its folded form. Copies share it, it can be loaded any
+/// number of times, and it is freed with the last copy.
+struct saved_tensor {
+  using content = std::variant<buffer<float>, furl::host::stash>;
+  trainer::shape shape;
+  std::shared_ptr<const content> kept;
+};
+
+/// The same for bytes.
+struct saved_codes {
+  using content = std::variant<codes, furl::host::stash>;
+  index size = 0;
+  std::shared_ptr<const content> kept;
+};
+
+/// The hooks, for one training run. Draws random numbers from a stream of its own, addressed by
+/// (seed, number of the compression): no two compressions share random bits, and the trainer's
+/// random state is not touched.
+class saver {
+ public:
+  saver(const scheme& kept_as, thread_pool& pool, u64 seed)
+      : scheme_(kept_as), pool_(pool), seed_(seed) {}
+
+  /// To be called before each forward pass.
+  void begin_step();
+
+  /// Keeps an activation as the scheme says: for operations whose gradient survives a small error
+  /// of zero mean. An activation saved by several operations is kept and counted once.
+  saved_tensor save(const tensor& x);
+  /// Keeps integers below 2^bits, exact: ReLU masks and window indices of max pooling.
+  saved_codes save(const codes& c, int bits);
+  /// Keeps what must pass through as it is: log-probabilities, batch statistics, labels.
+  saved_tensor save_exact(const tensor& x);
+  saved_codes save_exact(const codes& c);
+
+  tensor load(const saved_tensor& s) const;
+  codes load(const saved_codes& s) const;
+
+  /// Bytes kept since begin_step, those of save_exact included.
+  u64 saved_bytes() const { return saved_bytes_; }
+  /// The same without compression: floats, and a byte per mask bit or window index. (Frameworks
+  /// keep more: PyTorch 4 bytes per ReLU output and 8 per window index.)
+  u64 plain_bytes() const { return plain_bytes_; }
+
+ private:
+  struct known_activation {
+    // Not the address: it may serve another array by now. A weak pointer cannot take the one for
+    // the other, and does not keep the uncompressed values alive either.
+    std::weak_ptr<float[]> original;
+    std::weak_ptr<const saved_tensor::content> kept;
+  };
+
+  std::shared_ptr<const saved_tensor::content> find(const tensor& x) const;
+  furl::host::stash fold(const tensor& x);
+  void count(u64 saved, u64 plain);
+
+  const scheme scheme_;
+  thread_pool& pool_;
+  const u64 seed_;
+  u64 num_compressions_ = 0;
+  u64 saved_bytes_ = 0;
+  u64 plain_bytes_ = 0;
+  std::vector<known_activation> known_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#include "training.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "network.hpp"
+
+namespace trainer {
+namespace {
+
+constexpr float peak_rate = 0.1F;
+constexpr index test_batch = 200;
+
+struct batch {
+  tensor images;
+  codes labels;
+};
+
+/// The samples with the given numbers, their pixels with mean 0 and variance 1 over the data set.
+batch gather(const image_set& set, const index* numbers, index count) {
+  constexpr float mean = 0.2860F * 255.0F;
+  constexpr float inverse = 1.0F / (0.3530F * 255.0F);
+  const batch b{tensor({count, 1, image_width, image_width}), codes(count)};
+  for (index i = 0; i < count; ++i) {
+    const u8* const pixels = set.pixels.data() + numbers[i] * image_pixels;
+    std::transform(pixels, pixels + image_pixels, b.images.sample(i),
+                   [=](u8 pixel) { return (float(pixel) - mean) * inverse; });
+    b.labels.data()[i] = set.labels[static_cast<std::size_t>(numbers[i])];
+  }
+  return b;
+}
+
+std::vector<index> in_order(index count) {
+  std::vector<index> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), index(0));
+  return numbers;
+}
+
+/// Not std::shuffle, whose result depends on the standard library.
+void shuffle(std::vector<index>& numbers, std::mt19937_64& random) {
+  for (std::size_t i = numbers.size(); i > 1; --i) std::swap(numbers[i - 1], numbers[random() % i]);
+}
+
+float train_on(const batch& b, network& net, saver& hooks, thread_pool& pool, float rate) {
+  tape t(pool, &hooks);
+  const variable loss = cross_entropy(t, net.logits(t, b.images), b.labels);
+  const tensor one({1});
+  *one.values.data() = 1.0F;
+  t.backward(loss, one);
+  update(net.parameters(), rate);
+  return *loss.value.values.data();
+}
+
+double test(const image_set& set, network& net, thread_pool& pool) {
+  const std::vector<index> numbers = in_order(set.size());
+  index right = 0;
+  for (index first = 0; first < set.size(); first += test_batch) {
+    const batch b = gather(set, numbers.data() + first, std::min(test_batch, set.size() - first));
+    tape t(pool, nullptr);
+    const tensor logits = net.logits(t, b.images).value;
+    for (index i = 0; i < logits.shape.n; ++i) {
+      const float* const row = logits.sample(i);
+      right += std::max_element(row, row + num_classes) - row == b.labels.data()[i] ? 1 : 0;
+    }
+  }
+  return double(right) / double(set.size());
+}
+
+}  // namespace
+
+run_result train(const dataset& data, const scheme& kept_as, const run_settings& settings,
+                 thread_pool& pool, const progress_function& progress) {
+  std::mt19937_64 random(settings.seed);
+  network net(random);
+  saver hooks(kept_as, pool, settings.seed);
+  std::vector<index> numbers = in_order(data.training.size());
+
+  // A last batch of fewer samples is left out, so that all steps save the same.
+  const int steps_per_epoch = int(data.training.size() / settings.batch);
+  int all = settings.epochs * steps_per_epoch;
+  if (settings.most_steps > 0) all = std::min(all, settings.most_steps);
+
+  const auto start = std::chrono::steady_clock::now();
+  for (int step = 0; step < all; ++step) {
+    if (step % steps_per_epoch == 0) shuffle(numbers, random);
+    const index first = index(step % steps_per_epoch) * settings.batch;
+    const batch b = gather(data.training, numbers.data() + first, settings.batch);
+    const float rate = peak_rate * float(all - step) / float(all);
+    progress(step + 1, all, train_on(b, net, hooks, pool, rate));
+  }
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+
+  run_result r;
+  r.kept_as = kept_as;
+  r.accuracy = test(data.test, net, pool);
+  r.saved_bytes = hooks.saved_bytes();
+  r.plain_bytes = hooks.plain_bytes();
+  r.seconds_per_step = time.count() / double(all);
+  return r;
+}
+
+}  // namespace trainer

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// One training run: the same network from the same weights on the same batches, whatever the
+// scheme.
+
+#include <functional>
+
+#include "idx.hpp"
+#include "parallel.hpp"
+#include "saved_tensors.hpp"
+
+namespace trainer {
+
+struct run_settings {
+  int epochs = 2;
+  int batch = 128;
+  u64 seed = 1;
+  int most_steps = 0;  // 0: no limit
+};
+
+struct run_result {
+  scheme kept_as;
+  double accuracy = 0.0;  // on the test set, 0..1
+  u64 saved_bytes = 0;    // per step
+  u64 plain_bytes = 0;    // per step, had nothing been compressed
+  double seconds_per_step = 0.0;
+
+  double ratio() const { return double(plain_bytes) / double(saved_bytes); }
+};
+
+/// Where a run is: steps done of all, and the last loss.
+using progress_function = std::function<void(int done, int all, float loss)>;
+
+/// Trains and tests. The result, times aside, depends on data, scheme and settings only.
+run_result train(const dataset& data, const scheme& kept_as, const run_settings& settings,
+                 thread_pool& pool, const progress_function& progress);
+
+}  // namespace trainer
