@@ -71,21 +71,20 @@ __device__ __forceinline__ float max_nan(float a, float b) {
 // ---- Pairs of 16-bit floats in a word, the first in the low half ------------------------------
 
 /// The two elements of a word.
-template <class T>
 struct f32_pair {
   float low;
   float high;
 };
 
 template <class T>
-__device__ __forceinline__ f32_pair<T> unpack_pair(u32 word);
+__device__ __forceinline__ f32_pair unpack_pair(u32 word);
 template <>
-__device__ __forceinline__ f32_pair<bf16> unpack_pair<bf16>(u32 word) {
+__device__ __forceinline__ f32_pair unpack_pair<bf16>(u32 word) {
   return {float_of(word << 16), float_of(word & 0xffff0000u)};
 }
 template <>
-__device__ __forceinline__ f32_pair<f16> unpack_pair<f16>(u32 word) {
-  f32_pair<f16> r;
+__device__ __forceinline__ f32_pair unpack_pair<f16>(u32 word) {
+  f32_pair r;
   asm("{\n\t.reg .b16 low, high;\n\t"
       "mov.b32 {low, high}, %2;\n\t"
       "cvt.f32.f16 %0, low;\n\t"

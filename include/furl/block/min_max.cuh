@@ -76,13 +76,18 @@ class block_min_max {
 
 // ---- Groups of a tile ------------------------------------------------------------------------
 
-/// The group that a lane looks after. Lane l starts with the 32 elements from column 32 * (l / 8)
-/// on of row l % 8: all of a group, or a part of it.
+/// The group that a lane looks after: the one that the 32 elements from column 32 * (l / 8) on of
+/// row l % 8 of the tile belong to, for lane l.
 struct lane_group {
-  int index;     // of the group in its tile
-  int begin;     // its first element that the lane stands for
-  bool is_first; // one lane of those that look after a group: where the group begins
-  int row_base;  // lane row_base + r looks after the group of this lane's elements in row r
+  int begin;      // the first of those 32 elements, from the start of the tile
+  int log2_size;  // of the group
+  bool is_first;  // whether the group begins there: true in one lane of those that look after it
+  int row_base;   // lane row_base | r looks after the group of this lane's elements in row r
+
+  /// Index of the group in the tensor.
+  __device__ __forceinline__ i64 index(i64 tile) const {
+    return (tile * tile_elements + begin) >> log2_size;
+  }
 };
 
 /// Pre: group is 32, 64, 128, 256, 512 or 1024.
@@ -90,7 +95,7 @@ __device__ __forceinline__ lane_group group_of_lane(int lane, int group) {
   const int begin = (lane & 7) * row_elements + (lane >> 3) * 32;
   // Groups of a row or more are looked after in every segment of 8 lanes; smaller ones in their own.
   const int segments = group == 32 ? 0x18 : group == 64 ? 0x10 : 0;
-  return {begin >> (31 - __clz(group)), begin, (begin & (group - 1)) == 0, lane & segments};
+  return {begin, 31 - __clz(group), (begin & (group - 1)) == 0, lane & segments};
 }
 
 /// Reduces rows over segments of 8 lanes: lane l ends with row l % 8 of its own segment. Every
@@ -163,7 +168,7 @@ __device__ __forceinline__ min_max tile_min_max(const tile_fragment<T>& x, int g
   u32 mine = reduce_rows(pair, lane, minimum);
   for_each_distance(group,
                     [&](int distance) { mine = minimum(mine, shuffle_xor(mine, distance)); });
-  const f32_pair<T> result = unpack_pair<T>(mine);
+  const f32_pair result = unpack_pair<T>(mine);
   return {result.low, float_of(bits_of(result.high) ^ 0x80000000u)};
 }
 

@@ -28,7 +28,7 @@ __device__ __forceinline__ void unpack_row(const u32 (&word)[sizeof(T)], float (
   } else {
     FURL_UNROLL
     for (int k = 0; k < 4; k += 2) {
-      const f32_pair<T> pair = unpack_pair<T>(word[k / 2]);
+      const f32_pair pair = unpack_pair<T>(word[k / 2]);
       x[k] = pair.low;
       x[k + 1] = pair.high;
     }

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a kernel needs to know of a plan, as a small plain value to be passed to it.
+
+#include "furl/block/intrinsics.cuh"
+#include "furl/config.hpp"
+#include "furl/dtype.hpp"
+#include "furl/plan.hpp"
+
+namespace furl {
+
+/// Tiles whose widths one lane each can add up.
+inline constexpr int tiles_per_chunk = warp_threads;
+
+/// Where the codes of a tile are.
+struct tile_place {
+  int bits;
+  u64 offset;  // bytes from the blob's base
+};
+
+struct blob_layout {
+  i64 num_elements = 0;
+  i64 num_tiles = 0;
+  u64 meta_offset = 0;
+  u64 lfc_offset = 0;
+  int bits = 0;  // of every code; 0: see widths
+  int group = 0;
+  dtype meta = dtype::bf16;
+  bool stochastic = true;
+  // For a mixed plan, in global memory: the width of each tile, and the sum of the widths before
+  // each chunk of 32 tiles.
+  const u8* widths = nullptr;
+  const u64* chunk_sums = nullptr;
+
+  blob_layout() = default;
+  explicit constexpr blob_layout(const plan& p)
+      : num_elements(p.num_elements()),
+        num_tiles(p.num_tiles()),
+        meta_offset(p.meta_offset()),
+        lfc_offset(p.lfc_offset()),
+        bits(p.codec().bits),
+        group(p.codec().group),
+        meta(p.codec().meta),
+        stochastic(p.codec().rounding == rounding::stochastic) {}
+
+  /// Threads : one warp, all lanes with the same tile.
+  /// Shared  : none. Sync : within the warp.
+  /// Result  : in every lane. bits is 0 if the tile's codes would reach beyond the codes part, as
+  ///           they may where widths break their precondition: the tile has no place then.
+  __device__ __forceinline__ tile_place place_of(i64 tile) const {
+    if (bits != 0) return {bits, u64(tile) * u64(bits * row_elements)};
+    const i64 other = tile / tiles_per_chunk * tiles_per_chunk + lane_index();
+    u32 before = other < tile ? widths[other] : 0u;
+    FURL_UNROLL
+    for (int distance = warp_threads / 2; distance > 0; distance /= 2)
+      before += shuffle_xor(before, distance);
+    const int width = widths[tile];
+    const u64 offset = (chunk_sums[tile / tiles_per_chunk] + before) * row_elements;
+    const bool fits = width >= 1 && width <= max_bits &&
+                      offset + u64(width) * row_elements <= meta_offset;
+    return {fits ? width : 0, offset};
+  }
+};
+
+/// First tile of a warp and distance to its next, for a grid of one-dimensional blocks of whole
+/// warps.
+__device__ __forceinline__ i64 first_tile() {
+  return (i64(blockIdx.x) * i64(blockDim.x) + threadIdx.x) / warp_threads;
+}
+__device__ __forceinline__ i64 tile_stride() {
+  return i64(gridDim.x) * i64(blockDim.x / warp_threads);
+}
+
+}  // namespace furl

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE WARP. Codes of a tile between registers and the blob (README, Format, "Codes"). The width is
+// a run-time argument that all lanes share: a branch costs less than eight times the kernels.
+
+#include "furl/block/tile.cuh"
+#include "furl/config.hpp"
+#include "furl/element/pack.hpp"
+
+namespace furl {
+
+/// A lane's codes of a tile: byte k of word r is the code of column 4 * lane + k in row r.
+using code_fragment = tile_fragment<u8>;
+
+namespace detail {
+
+template <int Bits>
+__device__ __forceinline__ void store_packed(const u32 (&codes)[rows_per_tile], u32* out) {
+  u32 packed[Bits];
+  pack_columns<Bits>(codes, packed);
+  FURL_UNROLL
+  for (int k = 0; k < Bits; ++k) __stcs(out + k * words_per_row, packed[k]);
+}
+
+template <int Bits>
+__device__ __forceinline__ void load_packed(const u32* in, u32 (&codes)[rows_per_tile]) {
+  u32 packed[Bits];
+  FURL_UNROLL
+  for (int k = 0; k < Bits; ++k) packed[k] = __ldcs(in + k * words_per_row);
+  unpack_columns<Bits>(packed, codes);
+}
+
+}  // namespace detail
+
+/// Packs a tile's codes and stores them.
+/// Threads : one warp, all lanes with the same arguments but `codes`.
+/// Shapes  : tile_codes : global, 128 * bits bytes, aligned to 4.
+/// Shared  : none. Sync : none.
+/// Result  : every code, one after another in its column; `bits` full lines of 128 bytes.
+/// Pre     : 1 <= bits <= 8; every code is below 2^bits.
+__device__ __forceinline__ void store_codes(const u32 (&codes)[rows_per_tile], int bits,
+                                            u8* tile_codes) {
+  u32* const out = reinterpret_cast<u32*>(tile_codes) + lane_index();
+  switch (bits) {
+    case 1:
+      return detail::store_packed<1>(codes, out);
+    case 2:
+      return detail::store_packed<2>(codes, out);
+    case 3:
+      return detail::store_packed<3>(codes, out);
+    case 4:
+      return detail::store_packed<4>(codes, out);
+    case 5:
+      return detail::store_packed<5>(codes, out);
+    case 6:
+      return detail::store_packed<6>(codes, out);
+    case 7:
+      return detail::store_packed<7>(codes, out);
+    default:
+      return detail::store_packed<8>(codes, out);
+  }
+}
+
+/// Loads a tile's codes and unpacks them: the inverse of store_codes.
+/// Threads, Shapes, Shared, Sync, Pre : as store_codes.
+/// Result  : codes, of the lane's four columns in every row.
+__device__ __forceinline__ void load_codes(const u8* tile_codes, int bits,
+                                           u32 (&codes)[rows_per_tile]) {
+  const u32* const in = reinterpret_cast<const u32*>(tile_codes) + lane_index();
+  switch (bits) {
+    case 1:
+      return detail::load_packed<1>(in, codes);
+    case 2:
+      return detail::load_packed<2>(in, codes);
+    case 3:
+      return detail::load_packed<3>(in, codes);
+    case 4:
+      return detail::load_packed<4>(in, codes);
+    case 5:
+      return detail::load_packed<5>(in, codes);
+    case 6:
+      return detail::load_packed<6>(in, codes);
+    case 7:
+      return detail::load_packed<7>(in, codes);
+    default:
+      return detail::load_packed<8>(in, codes);
+  }
+}
+
+/// Clears the codes of elements that a partial last tile lacks.
+/// Threads : any. Shared : none. Sync : none.
+/// Pre     : 1 <= count <= 1024.
+__device__ __forceinline__ void clear_absent(u32 (&codes)[rows_per_tile], int count) {
+  const int lane = lane_index();
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row) {
+    const int present = count - row_begin(row, lane);
+    codes[row] &= present >= 4 ? ~0u : present <= 0 ? 0u : (1u << (8 * present)) - 1u;
+  }
+}
+
+}  // namespace furl

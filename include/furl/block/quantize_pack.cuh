@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE WARP. From a tile in registers to its part of the blob: ranges of its groups, their metadata,
+// random bits, codes, packing (README, A3 to A6). Every element is touched once, and never leaves
+// the registers in between.
+
+#include "furl/block/codes.cuh"
+#include "furl/block/metadata.cuh"
+#include "furl/block/min_max.cuh"
+#include "furl/block/tile.cuh"
+#include "furl/config.hpp"
+#include "furl/element/philox.hpp"
+#include "furl/element/quantize.hpp"
+
+namespace furl {
+
+/// How a tile is coded, the same in all lanes.
+struct tile_codec {
+  int bits;         // 1..8
+  int group;        // 32, 64, 128, 256, 512 or 1024
+  dtype meta;       // bf16 or f32
+  bool stochastic;  // otherwise to nearest
+};
+
+namespace detail {
+
+/// Four codes in 8.8 fixed point, before rounding, as two pairs of 16 bits: columns (0, 1) and
+/// (2, 3).
+struct fixed_row {
+  u32 low;
+  u32 high;
+};
+
+__device__ __forceinline__ fixed_row to_fixed(const float (&x)[4], float lo, float inverse) {
+  u32 bits[4];
+  FURL_UNROLL
+  for (int k = 0; k < 4; ++k) bits[k] = bits_of(fma(sub(x[k], lo), inverse, 32768.0f));
+  return {select_bytes(bits[0], bits[1], 0x5410), select_bytes(bits[2], bits[3], 0x5410)};
+}
+
+/// Adds the random bits of a row's four elements (README, A6: bytes 0, 2, 1, 3 of the word) and
+/// keeps the integer parts. No sum carries into its neighbour: a code is at most 255 * 256.
+__device__ __forceinline__ u32 round_row(fixed_row t, u32 random) {
+  t.low += random & 0x00ff00ffu;
+  t.high += select_bytes(random, 0, 0x4341);
+  return select_bytes(t.low, t.high, 0x7531);
+}
+
+}  // namespace detail
+
+/// Codes of a tile.
+/// Threads : one warp, all lanes; x and mine are each lane's own.
+/// Shapes  : x : a tile; mine : the parameters of the group that the lane looks after, `place`.
+/// Shared  : none. Sync : within the warp.
+/// Result  : codes, as store_codes takes them.
+/// Pre     : lo <= x <= hi of its group, for groups that are coded.
+template <class T>
+__device__ __forceinline__ void quantize_tile(const tile_fragment<T>& x, const group_params& mine,
+                                              const lane_group& place, bool stochastic, i64 tile,
+                                              random_key key, u32 (&codes)[rows_per_tile]) {
+  // A flat group has inverse 0, which makes every code 0. So does this, unless x is not finite.
+  const float inverse = mine.coded ? mine.inverse : 0.0f;
+  detail::fixed_row fixed[rows_per_tile];
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row) {
+    float v[4];
+    unpack_row<T>(x.word[row], v);
+    fixed[row] = detail::to_fixed(v, shuffle_from(mine.lo, place.row_base | row),
+                                  shuffle_from(inverse, place.row_base | row));
+  }
+  if (stochastic) {
+    FURL_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const philox_block random = random_words(u64(tile), u32(half), u32(lane_index()), key);
+      FURL_UNROLL
+      for (int r = 0; r < 4; ++r)
+        codes[4 * half + r] = detail::round_row(fixed[4 * half + r], random.word[r]);
+    }
+  } else {
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row)
+      codes[row] = detail::round_row(fixed[row], in_each_byte(nearest_bits));
+  }
+  if (__any_sync(full_warp, is_nan(mine.lo))) {
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row)
+      codes[row] &= shuffle_from(mine.coded ? ~0u : 0u, place.row_base | row);
+  }
+}
+
+/// Compresses a tile of elements, or of residuals.
+/// Threads : one warp, all lanes with the same arguments but x.
+/// Shapes  : x          : a tile of which `count` elements are present, the others repeat the last
+///                        (as load_tile leaves them).
+///           tile       : its index in the tensor.
+///           tile_codes : global, 128 * bits bytes, aligned to 4: where the tile's codes begin.
+///           metadata   : global, the blob's metadata part, aligned to 16.
+/// Shared  : none. Sync : within the warp.
+/// Post    : the tile's codes, and the pairs of the groups that begin in its `count` elements.
+/// Pre     : 1 <= count <= 1024, and 1024 for all tiles but the last.
+template <class T>
+__device__ __forceinline__ void compress_tile(const tile_fragment<T>& x, int count, i64 tile,
+                                              const tile_codec& c, random_key key, u8* tile_codes,
+                                              u8* metadata) {
+  const lane_group place = group_of_lane(lane_index(), c.group);
+  const min_max range = tile_min_max(x, c.group);
+  const group_params mine = make_group(range.lo, range.hi, c.bits, c.meta);
+  if (place.is_first && place.begin < count)
+    store_group(metadata, place.index(tile), c.meta, mine.lo, mine.step);
+  u32 codes[rows_per_tile];
+  quantize_tile(x, mine, place, c.stochastic, tile, key, codes);
+  if (count < tile_elements) clear_absent(codes, count);
+  store_codes(codes, c.bits, tile_codes);
+}
+
+}  // namespace furl

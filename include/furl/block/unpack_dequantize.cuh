@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE WARP. From the blob to a tile of values in registers, and on into an array or added to one
+// (README, A7).
+
+#include "furl/block/codes.cuh"
+#include "furl/block/metadata.cuh"
+#include "furl/block/min_max.cuh"
+#include "furl/block/tile.cuh"
+#include "furl/config.hpp"
+#include "furl/element/arithmetic.hpp"
+
+namespace furl {
+
+namespace detail {
+
+/// Code k of a word as a float, exactly: the code becomes the last bits of 2^23.
+__device__ __forceinline__ float code_to_f32(u32 word, int k) {
+  return sub(float_of(select_bytes(word, 0x4b000000u, 0x7440u + u32(k))), 8388608.0f);
+}
+
+}  // namespace detail
+
+/// Values of a tile, before any LFC is added.
+/// Threads : one warp, all lanes with the same arguments.
+/// Shapes  : tile_codes : global, 128 * bits bytes, aligned to 4.
+///           metadata   : global, the blob's metadata part, aligned to 16.
+///           tile       : its index in the tensor; `count` of its elements are present.
+/// Shared  : none. Sync : within the warp.
+/// Result  : x, in f32; absent elements have values without meaning.
+/// Pre     : 1 <= bits <= 8; group is 32..1024; 1 <= count <= 1024.
+__device__ __forceinline__ void dequantize_tile(const u8* tile_codes, const u8* metadata, i64 tile,
+                                                int count, int bits, int group, dtype meta,
+                                                tile_fragment<float>& x) {
+  u32 codes[rows_per_tile];
+  load_codes(tile_codes, bits, codes);
+  const lane_group place = group_of_lane(lane_index(), group);
+  // Groups begin at or before `place.begin`, so one that begins in the tensor is in the blob.
+  float2 mine{0.0f, 0.0f};
+  if (place.begin < count)
+    mine = load_group(metadata, place.index(tile), meta);
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row) {
+    const float lo = shuffle_from(mine.x, place.row_base | row);
+    const float step = shuffle_from(mine.y, place.row_base | row);
+    FURL_UNROLL
+    for (int k = 0; k < 4; ++k)
+      x.word[row][k] = bits_of(fma(detail::code_to_f32(codes[row], k), step, lo));
+  }
+}
+
+/// Converts values to the output type, as decompress does: what is beyond the largest finite f16 or
+/// bf16 becomes that.
+template <class T>
+__device__ __forceinline__ void saturate_tile(const tile_fragment<float>& x, tile_fragment<T>& y) {
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row) {
+    FURL_UNROLL
+    for (int w = 0; w < int(sizeof(T)); ++w) {
+      if constexpr (sizeof(T) == 4) {
+        y.word[row][w] = x.word[row][w];
+      } else {
+        y.word[row][w] =
+            saturate_pair<T>(float_of(x.word[row][2 * w]), float_of(x.word[row][2 * w + 1]));
+      }
+    }
+  }
+}
+
+/// y + x in f32, rounded once to y's type, as decompress_add does: an overflow becomes infinity.
+template <class T>
+__device__ __forceinline__ void add_tile(const tile_fragment<float>& x, tile_fragment<T>& y) {
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row) {
+    float v[4];
+    unpack_row<T>(y.word[row], v);
+    FURL_UNROLL
+    for (int k = 0; k < 4; ++k) v[k] = add(v[k], float_of(x.word[row][k]));
+    FURL_UNROLL
+    for (int w = 0; w < int(sizeof(T)); ++w) {
+      if constexpr (sizeof(T) == 4) {
+        y.word[row][w] = bits_of(v[w]);
+      } else {
+        y.word[row][w] = round_pair<T>(v[2 * w], v[2 * w + 1]);
+      }
+    }
+  }
+}
+
+}  // namespace furl

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Launching on a stream whatever device is current, with the caller's CUDA state left as it was.
+
+#include "furl/config.hpp"
+#include "furl/status.hpp"
+
+#if !defined(__CUDACC_RTC__)
+#include <cuda_runtime_api.h>
+#endif
+
+namespace furl::kernel {
+
+inline constexpr int block_threads = 128;
+inline constexpr int warps_per_block = block_threads / 32;
+// Enough to fill any device many times over; a block then goes on to its next tiles.
+inline constexpr i64 max_blocks = 1 << 16;
+
+/// Blocks for a number of warps' worth of work, at least 1.
+constexpr unsigned blocks_for(i64 num_warps) {
+  const i64 blocks = (num_warps - 1) / warps_per_block + 1;
+  return unsigned(blocks < 1 ? 1 : blocks < max_blocks ? blocks : max_blocks);
+}
+
+#if !defined(__CUDACC_RTC__)
+
+/// Makes the device of a stream the current one for its lifetime. Then the current device is again
+/// what it was, and so is the calling thread's last error: an earlier one stays, one of ours is
+/// gone (unless an earlier one was overwritten by it).
+class stream_scope {
+ public:
+  explicit stream_scope(cudaStream_t stream) : earlier_error_(cudaPeekAtLastError()) {
+    error_ = cudaGetDevice(&caller_device_);
+    if (error_ == cudaSuccess) error_ = cudaStreamGetDevice(stream, &device_);
+    if (error_ == cudaSuccess && device_ != caller_device_) error_ = cudaSetDevice(device_);
+  }
+  ~stream_scope() {
+    if (device_ >= 0 && device_ != caller_device_) (void)cudaSetDevice(caller_device_);
+    if (earlier_error_ == cudaSuccess) (void)cudaGetLastError();
+  }
+  stream_scope(const stream_scope&) = delete;
+  stream_scope& operator=(const stream_scope&) = delete;
+
+  cudaError_t error() const { return error_; }
+  int device() const { return device_; }
+
+ private:
+  cudaError_t earlier_error_;
+  cudaError_t error_;
+  int caller_device_ = -1;
+  int device_ = -1;
+};
+
+/// A failed call of the CUDA runtime as a status.
+inline status cuda_status(cudaError_t code, const char* argument) {
+  if (code == cudaSuccess) return {};
+  return {error::cuda, argument, i64(code), cudaGetErrorString(code)};
+}
+
+/// Launches a kernel with blocks of `threads` threads. Reports this launch's error alone.
+/// Pre: a stream_scope of the stream is alive.
+template <class... Parameters>
+status launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
+              Parameters... arguments) {
+  void* pointers[] = {&arguments...};
+  return cuda_status(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks),
+                                      dim3(threads), pointers, 0, stream),
+                     "stream");
+}
+
+#endif
+
+}  // namespace furl::kernel
