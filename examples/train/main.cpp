@@ -3,6 +3,10 @@
 // Trains the same network from the same weights with its activations kept in several ways, and
 // prints what each costs.
 
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
+
 #include <exception>
 #include <iostream>
 #include <string>
@@ -14,6 +18,15 @@
 #include "training.hpp"
 
 namespace {
+
+/// Lets the C library keep freed memory for the next step, rather than return it to the system and
+/// have it zeroed again: a fifth of the time of a step.
+void keep_freed_memory() {
+#if defined(M_TRIM_THRESHOLD) && defined(M_MMAP_THRESHOLD)
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}
 
 void run(const trainer::options& o) {
   if (!o.csv.empty()) trainer::check_writable(o.csv);
@@ -43,6 +56,7 @@ int main(int count, char** arguments) {
     if (o.help) {
       std::cout << trainer::usage();
     } else {
+      keep_freed_memory();
       run(o);
     }
     return 0;

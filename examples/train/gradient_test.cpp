@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+// The gradient of every operation against finite differences, activations uncompressed; and that
+// folding leaves the gradients alone where it must.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "layers.hpp"
+#include "saved_tensors.hpp"
+#include "tape.hpp"
+
+namespace trainer {
+namespace {
+
+using operation = std::function<variable(tape&, const variable&)>;
+
+scheme scheme_named(const std::string& name) {
+  for (const scheme& s : all_schemes())
+    if (s.name == name) return s;
+  throw std::invalid_argument(name);
+}
+
+tensor random_tensor(const shape& s, unsigned seed) {
+  std::mt19937 random(seed);
+  tensor t(s);
+  for (float& v : t.values) v = float(random() >> 8) * 0x1p-23F - 1.0F;
+  return t;
+}
+
+void randomize(parameter& p, unsigned seed) {
+  p.value = random_tensor(p.value.shape, seed);
+}
+
+/// One operation, and as loss the sum of its output times fixed random weights.
+class gradient_test : public testing::Test {
+ protected:
+  double loss(const operation& op, const tensor& x) {
+    saver hooks(plain_, pool_, 0);
+    tape t(pool_, &hooks);  // recording: batch norm works otherwise when it is not
+    const tensor y = op(t, t.leaf(x)).value;
+    const tensor weights = random_tensor(y.shape, 99);
+    double sum = 0.0;
+    for (index i = 0; i < y.values.size(); ++i)
+      sum += double(y.values.data()[i]) * double(weights.values.data()[i]);
+    return sum;
+  }
+
+  /// Of the loss by x; parameters get theirs.
+  tensor gradient(const operation& op, const tensor& x, const scheme& kept_as, u64 seed = 0) {
+    saver hooks(kept_as, pool_, seed);
+    tape t(pool_, &hooks);
+    const variable input = t.leaf(x);
+    const variable y = op(t, input);
+    t.backward(y, random_tensor(y.value.shape, 99));
+    return t.gradient(input);
+  }
+
+  /// Moves each of the values and compares what the loss does with the gradient.
+  void expect_slopes(const operation& op, const tensor& x, const tensor& moved,
+                     const tensor& expected, float step) {
+    for (index i = 0; i < moved.values.size(); ++i) {
+      float& value = moved.values.data()[i];
+      const float original = value;
+      value = original + step;
+      const double above = loss(op, x);
+      value = original - step;
+      const double below = loss(op, x);
+      value = original;
+      EXPECT_NEAR((above - below) / (2.0 * double(step)), double(expected.values.data()[i]), 2e-3)
+          << "element " << i;
+    }
+  }
+
+  void check(const operation& op, const tensor& x, const std::vector<parameter*>& parameters,
+             float step) {
+    const tensor dx = gradient(op, x, plain_);
+    expect_slopes(op, x, x, dx, step);
+    for (const parameter* p : parameters) expect_slopes(op, x, p->value, p->gradient, step);
+  }
+
+  thread_pool pool_{2};
+  const scheme plain_ = scheme_named("none");
+};
+
+TEST_F(gradient_test, convolution) {
+  for (const index kernel : {1, 3, 5}) {
+    parameter weight({3, 2, kernel, kernel});
+    randomize(weight, 1);
+    const operation op = [&](tape& t, const variable& x) { return convolve(t, x, weight); };
+    check(op, random_tensor({3, 2, 4, 5}, 2), {&weight}, 0.5F);  // linear: any step will do
+  }
+}
+
+TEST_F(gradient_test, more_samples_than_chunks) {
+  parameter weight({1, 1, 3, 3});
+  randomize(weight, 1);
+  const operation op = [&](tape& t, const variable& x) { return convolve(t, x, weight); };
+  check(op, random_tensor({19, 1, 2, 3}, 2), {&weight}, 0.5F);
+}
+
+TEST_F(gradient_test, linear) {
+  linear_layer layer(2 * 2 * 3, 4);
+  randomize(layer.weight, 1);
+  randomize(layer.bias, 2);
+  const operation op = [&](tape& t, const variable& x) { return linear(t, x, layer); };
+  check(op, random_tensor({5, 2, 2, 3}, 3), {&layer.weight, &layer.bias}, 0.5F);
+}
+
+TEST_F(gradient_test, batch_norm) {
+  batch_norm layer(2);
+  randomize(layer.scale, 1);
+  randomize(layer.offset, 2);
+  const operation op = [&](tape& t, const variable& x) { return normalize(t, x, layer); };
+  check(op, random_tensor({3, 2, 2, 3}, 3), {&layer.scale, &layer.offset}, 0.01F);
+}
+
+TEST_F(gradient_test, rectify_and_add) {
+  const operation op = [](tape& t, const variable& x) { return add(t, rectify(t, x), x); };
+  tensor x = random_tensor({2, 2, 3, 3}, 1);
+  for (float& v : x.values) v += v > 0.0F ? 0.1F : -0.1F;  // away from the kink
+  check(op, x, {}, 0.05F);
+}
+
+TEST_F(gradient_test, max_pool) {
+  const operation op = [](tape& t, const variable& x) { return max_pool(t, x); };
+  tensor x({2, 2, 4, 5});
+  for (index i = 0; i < x.values.size(); ++i)
+    x.values.data()[i] = 0.1F * float(i * 37 % 80);  // all apart
+  check(op, x, {}, 0.02F);
+}
+
+TEST_F(gradient_test, cross_entropy) {
+  codes labels(4);
+  for (index i = 0; i < labels.size(); ++i) labels.data()[i] = u8(i * 3 % 5);
+  const operation op = [&](tape& t, const variable& x) { return cross_entropy(t, x, labels); };
+  check(op, random_tensor({4, 5}, 1), {}, 0.01F);
+}
+
+void expect_same(const tensor& a, const tensor& b) {
+  ASSERT_EQ(a.values.size(), b.values.size());
+  for (index i = 0; i < a.values.size(); ++i)
+    EXPECT_EQ(a.values.data()[i], b.values.data()[i]) << "element " << i;
+}
+
+TEST_F(gradient_test, folding_does_not_touch_masks_places_and_probabilities) {
+  codes labels(3);
+  for (u8& label : labels) label = 7;
+  const operation op = [&](tape& t, const variable& x) {
+    return cross_entropy(t, max_pool(t, rectify(t, x)), labels);
+  };
+  const tensor x = random_tensor({3, 10, 2, 2}, 1);
+  expect_same(gradient(op, x, plain_), gradient(op, x, scheme_named("lfc2")));
+}
+
+TEST_F(gradient_test, folding_errors_average_out) {
+  parameter weight({2, 2, 3, 3});
+  randomize(weight, 1);
+  const operation op = [&](tape& t, const variable& x) { return convolve(t, x, weight); };
+  const tensor x = random_tensor({2, 2, 6, 6}, 2);
+  gradient(op, x, plain_);
+  const tensor exact = weight.gradient;
+  weight.gradient = parameter(weight.value.shape).value;
+  constexpr int draws = 2000;
+  for (u64 seed = 0; seed < draws; ++seed) gradient(op, x, scheme_named("flat2"), seed);
+  // A step is about 2/3, so an element's error at most 1/3 in root mean square; a gradient adds 72.
+  const double sigma = std::sqrt(72.0 / draws) / 3.0;
+  for (index i = 0; i < exact.values.size(); ++i)
+    EXPECT_NEAR(double(weight.gradient.values.data()[i]) / draws, double(exact.values.data()[i]),
+                4.0 * sigma);
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,19 @@
+# The tests of the trainer; included where tests are registered. The imported targets are visible
+# only in the folder that looked for them, so it looks again.
+find_package(Eigen3 REQUIRED)
+find_package(ZLIB REQUIRED)
+
+add_executable(train_tests
+  ${CMAKE_CURRENT_LIST_DIR}/gradient_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/idx_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/saved_tensors_test.cpp)
+target_link_libraries(train_tests PRIVATE train_parts ZLIB::ZLIB GTest::gtest_main)
+gtest_discover_tests(train_tests TEST_PREFIX train. DISCOVERY_TIMEOUT 60)
+
+foreach(case IN ITEMS same_seed_same_result threads_do_not_matter missing_data truncated_data
+    bad_options csv_whole_or_not_at_all)
+  add_test(NAME train.command.${case}
+    COMMAND ${CMAKE_COMMAND} -D train=$<TARGET_FILE:train> -D case=${case}
+      -D folder=${CMAKE_CURRENT_BINARY_DIR}/train_${case}
+      -P ${CMAKE_CURRENT_LIST_DIR}/command_test.cmake)
+endforeach()
