@@ -4,6 +4,7 @@
 #include "arguments.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "failure.hpp"
 
@@ -52,6 +53,11 @@ bool known_option(const std::string& name) {
   });
 }
 
+/// So that a forgotten value does not swallow the next option; "--in=--x" takes any value.
+bool is_option(std::string_view text) {
+  return text.substr(0, 2) == "--";
+}
+
 }  // namespace
 
 arguments::arguments(int count, const char* const* texts) {
@@ -63,8 +69,7 @@ arguments::arguments(int count, const char* const* texts) {
       const auto equals = text.find('=');
       const std::string name = text.substr(0, equals);
       if (!known_option(name)) throw bad_usage(name + ": unknown option (see furl help)");
-      if (equals == std::string::npos &&
-          (i + 1 == count || std::string(texts[i + 1], 0, 2) == "--"))
+      if (equals == std::string::npos && (i + 1 == count || is_option(texts[i + 1])))
         throw bad_usage(name + ": needs a value");
       const std::string value = equals == std::string::npos ? texts[++i] : text.substr(equals + 1);
       if (!options_.emplace(name, value).second) throw bad_usage(name + ": given more than once");

@@ -45,11 +45,6 @@ std::string size_text(u64 size) {
   return size < u64(1) << 63 ? std::to_string(size) + " bytes" : "2^63 bytes or more";
 }
 
-void check_size(const std::string& path, u64 found, u64 size, const std::string& what) {
-  if (found != size)
-    throw bad_file(path, "has " + size_text(found) + ", but " + what + " needs " + size_text(size));
-}
-
 u64 size_of(const std::string& path) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
@@ -145,6 +140,11 @@ class temporary_file {
 };
 
 }  // namespace
+
+void check_size(const std::string& path, u64 found, u64 size, const std::string& what) {
+  if (found != size)
+    throw bad_file(path, "has " + size_text(found) + ", but " + what + " needs " + size_text(size));
+}
 
 buffer read_exactly(const std::string& path, u64 size, const std::string& what) {
   const std::string real = input_path(path);

@@ -12,8 +12,12 @@ namespace furl::cli {
 // A path of "-" is the standard input or output. Every function ends the program with a failure
 // that names the path and the reason.
 
+/// Refuses a file of another size; `what` says in the message what needs that size, of which 2^63
+/// stands for all that no file can have.
+void check_size(const std::string& path, u64 found, u64 size, const std::string& what);
+
 /// All bytes of a file, which must be exactly size: otherwise refused, for a regular file before
-/// any memory is taken. `what` says in the message what needs that size.
+/// any memory is taken.
 buffer read_exactly(const std::string& path, u64 size, const std::string& what);
 
 /// All bytes of a file of any size.

@@ -31,11 +31,9 @@ struct tensor {
 void check_npy(const npy_header& header, const plan& p, const std::string& path, const tensor& x) {
   if (header.fortran_order && header.shape.size() > 1)
     throw bad_file(path, "is in Fortran order: save numpy.ascontiguousarray of it");
-  const u64 found = x.file.size() - header.data_offset;
-  const u64 needed = bytes_of(p.num_elements(), size_bytes(x.type));
-  if (found != needed)
-    throw bad_file(path, "has " + std::to_string(found) + " bytes of values, but " +
-                             tensor_text(x.type, x.shape) + " needs " + std::to_string(needed));
+  check_size(path, x.file.size() - header.data_offset,
+             bytes_of(p.num_elements(), size_bytes(x.type)),
+             tensor_text(x.type, x.shape) + " behind the .npy header");
 }
 
 tensor read_tensor(const arguments& given, const settings& s) {
