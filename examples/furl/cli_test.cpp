@@ -129,6 +129,10 @@ TEST_F(cli, FilesOfTheWrongSize) {
   expect_failure({"decompress-add", "--in", "x", "--inout", "x", "--shape", "10"}, 1, {"272"});
   expect_failure({"compress", "--in", "absent", "--out", "y", "--shape", "1"}, 1,
                  {"absent", "No such file"});
+  expect_failure({"compress", "--in", "/dev/zero", "--out", "y", "--shape", "10"}, 1,
+                 {"/dev/zero: has more bytes", "40 bytes"});
+  expect_failure({"compress", "--in", "/dev/null", "--out", "y", "--shape", "10"}, 1,
+                 {"/dev/null: has 0 bytes", "40 bytes"});
   expect_failure({"compress", "--in", ".", "--out", "y", "--shape", "1"}, 1, {"directory"});
   EXPECT_EQ(files(), (texts{"none", "wide", "x"}));
 }

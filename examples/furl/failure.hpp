@@ -29,7 +29,7 @@ inline failure bad_usage(const std::string& why) {
 
 /// A file cannot be read or written, or is not what it should be.
 inline failure bad_file(const std::string& path, const std::string& why) {
-  return {exit_status::bad_file, path + ": " + why};
+  return {exit_status::bad_file, (path.empty() ? "''" : path) + ": " + why};
 }
 
 inline void require(const status& s) {

@@ -59,12 +59,13 @@ void read_into(std::FILE* file, const std::string& path, buffer& content) {
                              (std::ferror(file) != 0 ? ": " + last_error() : std::string()));
 }
 
-/// From a file that does not know its size; memory grows with what really comes.
-buffer read_stream(std::FILE* file, const std::string& path) {
+/// From a file that does not know its size and may have no end: memory grows with what really
+/// comes, up to somewhat more than limit bytes.
+buffer read_stream(std::FILE* file, const std::string& path, u64 limit) {
   constexpr std::size_t piece = std::size_t(1) << 20;
   std::vector<u8> bytes;
   std::size_t got = piece;
-  while (got == piece) {
+  while (got == piece && bytes.size() <= limit) {
     const std::size_t before = bytes.size();
     bytes.resize(before + piece);
     got = std::fread(bytes.data() + before, 1, piece, file);
@@ -150,7 +151,9 @@ buffer read_exactly(const std::string& path, u64 size, const std::string& what) 
   const std::string real = input_path(path);
   const file_handle file = open_to_read(real);
   if (!is_regular(real)) {
-    buffer content = read_stream(file.get(), path);
+    buffer content = read_stream(file.get(), path, size);
+    if (content.size() > size)
+      throw bad_file(path, "has more bytes than " + what + " needs, " + size_text(size));
     check_size(path, content.size(), size, what);
     return content;
   }
@@ -163,7 +166,7 @@ buffer read_exactly(const std::string& path, u64 size, const std::string& what) 
 buffer read_all(const std::string& path) {
   const std::string real = input_path(path);
   const file_handle file = open_to_read(real);
-  if (!is_regular(real)) return read_stream(file.get(), path);
+  if (!is_regular(real)) return read_stream(file.get(), path, ~u64(0));
   buffer content(size_of(real));
   read_into(file.get(), path, content);
   return content;
