@@ -28,10 +28,11 @@
 #define FURL_HD inline
 #endif
 
-// FURL_UNROLL unrolls the loop that follows, whose trip count is a small constant.
-#if defined(__CUDACC__) || defined(__clang__)
+// FURL_UNROLL unrolls the loop that follows, whose trip count is a small constant. (nvcc's two
+// passes for the host agree on no spelling.)
+#if defined(__CUDA_ARCH__) || defined(__clang__)
 #define FURL_UNROLL _Pragma("unroll")
-#elif defined(__GNUC__)
+#elif defined(__GNUC__) && !defined(__CUDACC__)
 #define FURL_UNROLL _Pragma("GCC unroll 8")
 #else
 #define FURL_UNROLL

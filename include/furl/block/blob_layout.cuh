@@ -5,6 +5,7 @@
 // What a kernel needs to know of a plan, as a small plain value to be passed to it.
 
 #include "furl/block/intrinsics.cuh"
+#include "furl/block/tile.cuh"
 #include "furl/config.hpp"
 #include "furl/dtype.hpp"
 #include "furl/plan.hpp"
@@ -23,8 +24,11 @@ struct tile_place {
 struct blob_layout {
   i64 num_elements = 0;
   i64 num_tiles = 0;
-  u64 meta_offset = 0;
+  u64 meta_offset = 0;  // bytes from the blob's base, as those that follow
+  u64 meta_end = 0;     // where padding begins
   u64 lfc_offset = 0;
+  u64 lfc_end = 0;
+  u64 size_bytes = 0;
   int bits = 0;  // of every code; 0: see widths
   int group = 0;
   dtype meta = dtype::bf16;
@@ -39,7 +43,10 @@ struct blob_layout {
       : num_elements(p.num_elements()),
         num_tiles(p.num_tiles()),
         meta_offset(p.meta_offset()),
+        meta_end(meta_offset + u64(p.num_groups()) * 2 * u64(furl::size_bytes(p.codec().meta))),
         lfc_offset(p.lfc_offset()),
+        lfc_end(lfc_offset + u64(p.num_cells()) * u64(furl::size_bytes(p.codec().meta))),
+        size_bytes(p.size_bytes()),
         bits(p.codec().bits),
         group(p.codec().group),
         meta(p.codec().meta),
@@ -58,9 +65,13 @@ struct blob_layout {
       before += shuffle_xor(before, distance);
     const int width = widths[tile];
     const u64 offset = (chunk_sums[tile / tiles_per_chunk] + before) * row_elements;
-    const bool fits = width >= 1 && width <= max_bits &&
-                      offset + u64(width) * row_elements <= meta_offset;
+    const bool fits =
+        width >= 1 && width <= max_bits && offset + u64(width) * row_elements <= meta_offset;
     return {fits ? width : 0, offset};
+  }
+
+  __device__ __forceinline__ tile_codec codec_of(const tile_place& place) const {
+    return {place.bits, group, meta, stochastic};
   }
 };
 

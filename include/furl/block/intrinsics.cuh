@@ -20,21 +20,47 @@ __device__ __forceinline__ int lane_index() {
   return lane;
 }
 
-/// Four bytes out of the eight of (b, a): nibble i of `selector` names byte i of the result, 0..3 of
-/// a, 4..7 of b.
+/// Four bytes out of the eight of (b, a): nibble i of `selector` names byte i of the result, 0..3
+/// of a, 4..7 of b.
 __device__ __forceinline__ u32 select_bytes(u32 a, u32 b, u32 selector) {
   return __byte_perm(a, b, selector);
 }
+
+__device__ __forceinline__ u32 select_bytes(float a, float b, u32 selector) {
+  u32 r;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "f"(a), "f"(b), "r"(selector));
+  return r;
+}
+
+/// chooser < 0 ? b : a, without a branch.
+__device__ __forceinline__ u32 choose(int chooser, u32 a, u32 b) {
+  u32 r;
+  asm("slct.b32.s32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(chooser));
+  return r;
+}
+__device__ __forceinline__ float choose(int chooser, float a, float b) {
+  float r;
+  asm("slct.f32.s32 %0, %1, %2, %3;" : "=f"(r) : "f"(a), "f"(b), "r"(chooser));
+  return r;
+}
+
+// Shuffles of all 32 lanes. The float forms spare the moves between register types.
 
 __device__ __forceinline__ u32 shuffle_xor(u32 value, int lanes) {
   return __shfl_xor_sync(full_warp, value, lanes);
 }
 __device__ __forceinline__ float shuffle_xor(float value, int lanes) {
-  return __shfl_xor_sync(full_warp, value, lanes);
+  float r;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(r) : "f"(value), "r"(lanes));
+  return r;
 }
-template <class T>
-__device__ __forceinline__ T shuffle_from(T value, int lane) {
+__device__ __forceinline__ u32 shuffle_from(u32 value, int lane) {
   return __shfl_sync(full_warp, value, lane);
+}
+__device__ __forceinline__ float shuffle_from(float value, int lane) {
+  float r;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(r) : "f"(value), "r"(lane));
+  return r;
 }
 
 // ---- Minimum and maximum: NaN if either is NaN, -0 below +0, subnormals kept ------------------

@@ -93,7 +93,8 @@ struct lane_group {
 /// Pre: group is 32, 64, 128, 256, 512 or 1024.
 __device__ __forceinline__ lane_group group_of_lane(int lane, int group) {
   const int begin = (lane & 7) * row_elements + (lane >> 3) * 32;
-  // Groups of a row or more are looked after in every segment of 8 lanes; smaller ones in their own.
+  // Groups of a row or more are looked after in every segment of 8 lanes; smaller ones in their
+  // own.
   const int segments = group == 32 ? 0x18 : group == 64 ? 0x10 : 0;
   return {begin, 31 - __clz(group), (begin & (group - 1)) == 0, lane & segments};
 }
@@ -105,11 +106,11 @@ __device__ __forceinline__ Value reduce_rows(Value (&row)[rows_per_tile], int la
                                              const Combine& combine_values) {
   FURL_UNROLL
   for (int half = rows_per_tile / 2; half > 0; half /= 2) {
-    const bool upper = (lane & half) != 0;
+    const int upper = lane * int(0x80000000u / u32(half));  // negative where the lane has that bit
     FURL_UNROLL
     for (int r = 0; r < half; ++r) {
-      const Value kept = upper ? row[r + half] : row[r];
-      const Value sent = upper ? row[r] : row[r + half];
+      const Value kept = choose(upper, row[r], row[r + half]);
+      const Value sent = choose(upper, row[r + half], row[r]);
       row[r] = combine_values(kept, shuffle_xor(sent, half));
     }
   }

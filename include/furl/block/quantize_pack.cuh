@@ -16,14 +16,6 @@
 
 namespace furl {
 
-/// How a tile is coded, the same in all lanes.
-struct tile_codec {
-  int bits;         // 1..8
-  int group;        // 32, 64, 128, 256, 512 or 1024
-  dtype meta;       // bf16 or f32
-  bool stochastic;  // otherwise to nearest
-};
-
 namespace detail {
 
 /// Four codes in 8.8 fixed point, before rounding, as two pairs of 16 bits: columns (0, 1) and
@@ -34,10 +26,10 @@ struct fixed_row {
 };
 
 __device__ __forceinline__ fixed_row to_fixed(const float (&x)[4], float lo, float inverse) {
-  u32 bits[4];
+  float y[4];
   FURL_UNROLL
-  for (int k = 0; k < 4; ++k) bits[k] = bits_of(fma(sub(x[k], lo), inverse, 32768.0f));
-  return {select_bytes(bits[0], bits[1], 0x5410), select_bytes(bits[2], bits[3], 0x5410)};
+  for (int k = 0; k < 4; ++k) y[k] = fma(sub(x[k], lo), inverse, 32768.0f);
+  return {select_bytes(y[0], y[1], 0x5410), select_bytes(y[2], y[3], 0x5410)};
 }
 
 /// Adds the random bits of a row's four elements (README, A6: bytes 0, 2, 1, 3 of the word) and

@@ -10,29 +10,40 @@
 
 namespace furl {
 
+/// How a tile is coded, the same in all lanes.
+struct tile_codec {
+  int bits;         // 1..8
+  int group;        // 32, 64, 128, 256, 512 or 1024
+  dtype meta;       // bf16 or f32
+  bool stochastic;  // otherwise to nearest
+};
+
 /// What one lane holds of a tile: in every row (of 128 elements) the four from 4 * lane on, packed
 /// in sizeof(T) words as they lie in memory. So a row is one full line or more of memory, and the
 /// codes of a row's four elements fill one word. T has 1, 2 or 4 bytes.
 template <class T>
 struct tile_fragment {
-  static constexpr int words = int(sizeof(T));
-  u32 word[rows_per_tile][words];
+  u32 word[rows_per_tile][sizeof(T)];
+};
+template <>
+struct tile_fragment<float> {
+  float word[rows_per_tile][4];
 };
 
 /// The four elements of a row, as f32.
 template <class T>
-__device__ __forceinline__ void unpack_row(const u32 (&word)[sizeof(T)], float (&x)[4]) {
-  if constexpr (sizeof(T) == 4) {
-    FURL_UNROLL
-    for (int k = 0; k < 4; ++k) x[k] = float_of(word[k]);
-  } else {
-    FURL_UNROLL
-    for (int k = 0; k < 4; k += 2) {
-      const f32_pair pair = unpack_pair<T>(word[k / 2]);
-      x[k] = pair.low;
-      x[k + 1] = pair.high;
-    }
+__device__ __forceinline__ void unpack_row(const u32 (&word)[2], float (&x)[4]) {
+  FURL_UNROLL
+  for (int w = 0; w < 2; ++w) {
+    const f32_pair pair = unpack_pair<T>(word[w]);
+    x[2 * w] = pair.low;
+    x[2 * w + 1] = pair.high;
   }
+}
+template <class T>
+__device__ __forceinline__ void unpack_row(const float (&word)[4], float (&x)[4]) {
+  FURL_UNROLL
+  for (int k = 0; k < 4; ++k) x[k] = word[k];
 }
 
 /// Elements of a tile that a tensor of n elements has: 1..1024.
@@ -62,8 +73,21 @@ __device__ __forceinline__ void load_vector(const void* from, u32 (&word)[2]) {
   word[0] = v.x;
   word[1] = v.y;
 }
-__device__ __forceinline__ void load_vector(const void* from, u32 (&word)[4]) {
-  const uint4 v = __ldcs(static_cast<const uint4*>(from));
+__device__ __forceinline__ void load_vector(const void* from, float (&word)[4]) {
+  const float4 v = __ldcs(static_cast<const float4*>(from));
+  word[0] = v.x;
+  word[1] = v.y;
+  word[2] = v.z;
+  word[3] = v.w;
+}
+// For what is read again.
+__device__ __forceinline__ void load_cached_vector(const void* from, u32 (&word)[2]) {
+  const uint2 v = *static_cast<const uint2*>(from);
+  word[0] = v.x;
+  word[1] = v.y;
+}
+__device__ __forceinline__ void load_cached_vector(const void* from, float (&word)[4]) {
+  const float4 v = *static_cast<const float4*>(from);
   word[0] = v.x;
   word[1] = v.y;
   word[2] = v.z;
@@ -75,55 +99,59 @@ __device__ __forceinline__ void store_vector(void* to, const u32 (&word)[1]) {
 __device__ __forceinline__ void store_vector(void* to, const u32 (&word)[2]) {
   __stcs(static_cast<uint2*>(to), uint2{word[0], word[1]});
 }
-__device__ __forceinline__ void store_vector(void* to, const u32 (&word)[4]) {
-  __stcs(static_cast<uint4*>(to), uint4{word[0], word[1], word[2], word[3]});
+__device__ __forceinline__ void store_vector(void* to, const float (&word)[4]) {
+  __stcs(static_cast<float4*>(to), float4{word[0], word[1], word[2], word[3]});
 }
 
 // ---- Four elements one by one ----------------------------------------------------------------
 
-template <int Bytes>
-struct raw_element;
-template <>
-struct raw_element<1> {
+/// An unsigned integer of the size of a 1- or 2-byte element.
+template <class T, int Bytes = int(sizeof(T))>
+struct raw_bits {
   using type = u8;
 };
-template <>
-struct raw_element<2> {
+template <class T>
+struct raw_bits<T, 2> {
   using type = u16;
-};
-template <>
-struct raw_element<4> {
-  using type = u32;
 };
 
 /// Four elements from `first` on; those from `count` on repeat the last.
 template <class T>
 __device__ __forceinline__ void load_elements(const T* tile, int first, int count,
                                               u32 (&word)[sizeof(T)]) {
-  using raw = typename raw_element<sizeof(T)>::type;
+  using raw = typename raw_bits<T>::type;
   const raw* const x = reinterpret_cast<const raw*>(tile);
   constexpr int per_word = 4 / int(sizeof(T));
   FURL_UNROLL
   for (int w = 0; w < int(sizeof(T)); ++w) word[w] = 0;
   FURL_UNROLL
-  for (int k = 0; k < 4; ++k) {
-    const u32 element = x[min(first + k, count - 1)];
-    word[k / per_word] |= element << (8 * int(sizeof(T)) * (k % per_word));
-  }
+  for (int k = 0; k < 4; ++k)
+    word[k / per_word] |= u32(x[min(first + k, count - 1)])
+                          << (8 * int(sizeof(T)) * (k % per_word));
+}
+__device__ __forceinline__ void load_elements(const float* tile, int first, int count,
+                                              float (&word)[4]) {
+  FURL_UNROLL
+  for (int k = 0; k < 4; ++k) word[k] = tile[min(first + k, count - 1)];
 }
 
 /// Four elements from `first` on, of which those before `count` are stored.
 template <class T>
 __device__ __forceinline__ void store_elements(T* tile, int first, int count,
                                                const u32 (&word)[sizeof(T)]) {
-  using raw = typename raw_element<sizeof(T)>::type;
+  using raw = typename raw_bits<T>::type;
   raw* const x = reinterpret_cast<raw*>(tile);
   constexpr int per_word = 4 / int(sizeof(T));
   FURL_UNROLL
-  for (int k = 0; k < 4; ++k) {
-    const u32 element = word[k / per_word] >> (8 * int(sizeof(T)) * (k % per_word));
-    if (first + k < count) x[first + k] = raw(element);
-  }
+  for (int k = 0; k < 4; ++k)
+    if (first + k < count)
+      x[first + k] = raw(word[k / per_word] >> (8 * int(sizeof(T)) * (k % per_word)));
+}
+__device__ __forceinline__ void store_elements(float* tile, int first, int count,
+                                               const float (&word)[4]) {
+  FURL_UNROLL
+  for (int k = 0; k < 4; ++k)
+    if (first + k < count) tile[first + k] = word[k];
 }
 
 // ---- Tiles -----------------------------------------------------------------------------------

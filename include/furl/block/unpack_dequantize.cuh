@@ -30,24 +30,22 @@ __device__ __forceinline__ float code_to_f32(u32 word, int k) {
 ///           tile       : its index in the tensor; `count` of its elements are present.
 /// Shared  : none. Sync : within the warp.
 /// Result  : x, in f32; absent elements have values without meaning.
-/// Pre     : 1 <= bits <= 8; group is 32..1024; 1 <= count <= 1024.
+/// Pre     : 1 <= count <= 1024.
 __device__ __forceinline__ void dequantize_tile(const u8* tile_codes, const u8* metadata, i64 tile,
-                                                int count, int bits, int group, dtype meta,
+                                                int count, const tile_codec& c,
                                                 tile_fragment<float>& x) {
   u32 codes[rows_per_tile];
-  load_codes(tile_codes, bits, codes);
-  const lane_group place = group_of_lane(lane_index(), group);
+  load_codes(tile_codes, c.bits, codes);
+  const lane_group place = group_of_lane(lane_index(), c.group);
   // Groups begin at or before `place.begin`, so one that begins in the tensor is in the blob.
   float2 mine{0.0f, 0.0f};
-  if (place.begin < count)
-    mine = load_group(metadata, place.index(tile), meta);
+  if (place.begin < count) mine = load_group(metadata, place.index(tile), c.meta);
   FURL_UNROLL
   for (int row = 0; row < rows_per_tile; ++row) {
     const float lo = shuffle_from(mine.x, place.row_base | row);
     const float step = shuffle_from(mine.y, place.row_base | row);
     FURL_UNROLL
-    for (int k = 0; k < 4; ++k)
-      x.word[row][k] = bits_of(fma(detail::code_to_f32(codes[row], k), step, lo));
+    for (int k = 0; k < 4; ++k) x.word[row][k] = fma(detail::code_to_f32(codes[row], k), step, lo);
   }
 }
 
@@ -62,8 +60,7 @@ __device__ __forceinline__ void saturate_tile(const tile_fragment<float>& x, til
       if constexpr (sizeof(T) == 4) {
         y.word[row][w] = x.word[row][w];
       } else {
-        y.word[row][w] =
-            saturate_pair<T>(float_of(x.word[row][2 * w]), float_of(x.word[row][2 * w + 1]));
+        y.word[row][w] = saturate_pair<T>(x.word[row][2 * w], x.word[row][2 * w + 1]);
       }
     }
   }
@@ -77,11 +74,11 @@ __device__ __forceinline__ void add_tile(const tile_fragment<float>& x, tile_fra
     float v[4];
     unpack_row<T>(y.word[row], v);
     FURL_UNROLL
-    for (int k = 0; k < 4; ++k) v[k] = add(v[k], float_of(x.word[row][k]));
+    for (int k = 0; k < 4; ++k) v[k] = add(v[k], x.word[row][k]);
     FURL_UNROLL
     for (int w = 0; w < int(sizeof(T)); ++w) {
       if constexpr (sizeof(T) == 4) {
-        y.word[row][w] = bits_of(v[w]);
+        y.word[row][w] = v[w];
       } else {
         y.word[row][w] = round_pair<T>(v[2 * w], v[2 * w + 1]);
       }

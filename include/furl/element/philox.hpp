@@ -26,11 +26,42 @@ inline constexpr u32 philox_multiplier_1 = 0xCD9E8D57u;
 inline constexpr u32 philox_weyl_0 = 0x9E3779B9u;
 inline constexpr u32 philox_weyl_1 = 0xBB67AE85u;
 
+struct wide_product {
+  u32 low;
+  u32 high;
+};
+
+FURL_HD wide_product multiply_wide(u32 a, u32 b) {
+#if defined(__CUDA_ARCH__)
+  // Without this, compilers keep both halves in 64-bit registers and mask them.
+  wide_product p;
+  asm("{\n\t.reg .b64 product;\n\t"
+      "mul.wide.u32 product, %2, %3;\n\t"
+      "mov.b64 {%0, %1}, product;\n\t}"
+      : "=r"(p.low), "=r"(p.high)
+      : "r"(a), "r"(b));
+  return p;
+#else
+  const u64 product = u64(a) * b;
+  return {u32(product), u32(product >> 32)};
+#endif
+}
+
+FURL_HD u32 xor_of_three(u32 a, u32 b, u32 c) {
+#if defined(__CUDA_ARCH__)
+  u32 r;
+  asm("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+  return r;
+#else
+  return a ^ b ^ c;
+#endif
+}
+
 FURL_HD philox_block philox_round(philox_block c, u32 key_0, u32 key_1) {
-  const u64 product_0 = u64(philox_multiplier_0) * c.word[0];
-  const u64 product_1 = u64(philox_multiplier_1) * c.word[2];
-  return {{u32(product_1 >> 32) ^ c.word[1] ^ key_0, u32(product_1),
-           u32(product_0 >> 32) ^ c.word[3] ^ key_1, u32(product_0)}};
+  const wide_product p0 = multiply_wide(philox_multiplier_0, c.word[0]);
+  const wide_product p1 = multiply_wide(philox_multiplier_1, c.word[2]);
+  return {{xor_of_three(p1.high, c.word[1], key_0), p1.low, xor_of_three(p0.high, c.word[3], key_1),
+           p0.low}};
 }
 
 template <int Rounds = philox_rounds>

@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE GRID. Compression: one warp a tile, every element read once.
+// ONE GRID. Compression: one warp a tile. Without an LFC every element is read once; with one, a
+// second time, after kernel/pool.cuh.
 
+#include "furl/block/average_pool.cuh"
 #include "furl/block/blob_layout.cuh"
 #include "furl/block/quantize_pack.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
+#include "furl/element/cell_locator.hpp"
 #include "furl/element/philox.hpp"
 #include "furl/kernel/launch.cuh"
 
@@ -21,6 +24,16 @@ struct key_argument {
   __device__ __forceinline__ random_key get() const { return device != nullptr ? *device : value; }
 };
 
+/// Zeroes what the parts of the blob are padded with.
+/// Threads : at least 2 * 16 of one warp, lane by lane.
+__device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blob) {
+  const int lane = lane_index();
+  const u64 end = lane < blob_alignment ? layout.lfc_offset : layout.size_bytes;
+  const u64 begin = lane < blob_alignment ? layout.meta_end : layout.lfc_end;
+  const u64 at = begin + u64(lane % blob_alignment);
+  if (at < end) blob[at] = 0;
+}
+
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     compress(blob_layout layout, const T* x, u8* blob, key_argument key_source) {
@@ -29,11 +42,31 @@ __global__ void __launch_bounds__(block_threads)
     const int count = elements_in_tile(layout.num_elements, tile);
     tile_fragment<T> elements;
     load_tile(x + tile * tile_elements, count, elements);
+    if (tile == 0) clear_padding(layout, blob);
     const tile_place place = layout.place_of(tile);
     if (place.bits == 0) continue;
-    compress_tile(elements, count, tile,
-                  {place.bits, layout.group, layout.meta, layout.stochastic}, key,
-                  blob + place.offset, blob + layout.meta_offset);
+    compress_tile(elements, count, tile, layout.codec_of(place), key, blob + place.offset,
+                  blob + layout.meta_offset);
+  }
+}
+
+/// Pre: the LFC part of the blob is written.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    compress_residuals(blob_layout layout, cell_locator locator, const T* x, u8* blob,
+                       key_argument key_source) {
+  const random_key key = key_source.get();
+  for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+    const int count = elements_in_tile(layout.num_elements, tile);
+    tile_fragment<T> elements;
+    load_tile(x + tile * tile_elements, count, elements);
+    tile_fragment<float> residuals;
+    subtract_lfc(elements, blob + layout.lfc_offset, locator, tile, count, layout.meta, residuals);
+    if (tile == 0) clear_padding(layout, blob);
+    const tile_place place = layout.place_of(tile);
+    if (place.bits == 0) continue;
+    compress_tile(residuals, count, tile, layout.codec_of(place), key, blob + place.offset,
+                  blob + layout.meta_offset);
   }
 }
 

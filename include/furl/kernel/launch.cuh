@@ -8,7 +8,7 @@
 #include "furl/status.hpp"
 
 #if !defined(__CUDACC_RTC__)
-#include <cuda_runtime_api.h>
+#include <cuda_runtime.h>
 #endif
 
 namespace furl::kernel {
@@ -61,13 +61,14 @@ inline status cuda_status(cudaError_t code, const char* argument) {
 
 /// Launches a kernel with blocks of `threads` threads. Reports this launch's error alone.
 /// Pre: a stream_scope of the stream is alive.
-template <class... Parameters>
+template <class... Parameters, class... Arguments>
 status launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
-              Parameters... arguments) {
-  void* pointers[] = {&arguments...};
-  return cuda_status(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks),
-                                      dim3(threads), pointers, 0, stream),
-                     "stream");
+              const Arguments&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  return cuda_status(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), "stream");
 }
 
 #endif

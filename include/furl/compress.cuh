@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Compression in device memory: start here. kernel/compress.cuh is what it launches.
+
+#include "furl/block/tile.cuh"
+#include "furl/config.hpp"
+#include "furl/element/cell_locator.hpp"
+#include "furl/kernel/compress.cuh"
+#include "furl/kernel/launch.cuh"
+#include "furl/kernel/pool.cuh"
+#include "furl/options.cuh"
+#include "furl/plan.hpp"
+#include "furl/status.hpp"
+#include "furl/view.hpp"
+
+#if !defined(__CUDACC_RTC__)
+
+namespace furl {
+
+namespace detail {
+
+template <class T>
+status launch_compress(const plan& p, const blob_layout& layout, const T* x, u8* blob,
+                       const kernel::key_argument& key, cudaStream_t stream) {
+  const unsigned blocks = kernel::blocks_for(layout.num_tiles);
+  if (!p.has_lfc())
+    return kernel::launch(kernel::compress<T>, blocks, kernel::block_threads, stream, layout, x,
+                          blob, key);
+  const cell_locator locator(p.grid());
+  const bool vectors = locator.granule() == 4 && locator.cell_step() == 0 &&
+                       reinterpret_cast<std::uintptr_t>(x) % (4 * sizeof(T)) == 0;
+  const i64 warps = (p.num_cells() - 1) / warp_threads + 1;
+  if (const status s = kernel::launch(kernel::pool<T>, kernel::blocks_for(warps),
+                                      kernel::block_threads, stream, kernel::cell_list(p.grid()), x,
+                                      blob + layout.lfc_offset, vectors, layout.meta);
+      !s)
+    return s;
+  return kernel::launch(kernel::compress_residuals<T>, blocks, kernel::block_threads, stream,
+                        layout, locator, x, blob, key);
+}
+
+}  // namespace detail
+
+/// Compresses x into blob, on a stream.
+/// x      : device, plan.num_elements() elements of any dtype, aligned to one element; to four, it
+///          is fast.
+/// blob   : device, plan.size_bytes() bytes or more, of which the first plan.size_bytes() are
+///          written, padding included; aligned to 16 bytes; apart from x.
+/// key    : of the random stream; each compression takes another. Not used by nearest rounding.
+/// stream : the work goes there and nowhere else; it may be one that is being captured. Its device
+///          need not be the current one.
+/// Errors: see status; nothing is launched for a bad argument. Allocates nothing and waits for
+/// nothing.
+inline status compress(const plan& p, const_values x, bytes blob, random_key key,
+                       cudaStream_t stream, const options& o = {}) {
+  if (const status s = detail::check_call(p, x, "x", {blob.data, blob.size_bytes}, o); !s) return s;
+  if (p.num_elements() == 0) return {};
+  const kernel::stream_scope scope(stream);
+  if (const status s = kernel::cuda_status(scope.error(), "stream"); !s) return s;
+  if (const status s = detail::check_memory(p, x.data, "x", blob.data, o, scope.device()); !s)
+    return s;
+  blob_layout layout;
+  if (const status s = detail::launch_layout(p, o, stream, layout); !s) return s;
+  return detail::with_element_type(x.type, [&](auto element) {
+    using type = decltype(element);
+    return detail::launch_compress(p, layout, static_cast<const type*>(x.data),
+                                   static_cast<u8*>(blob.data),
+                                   kernel::key_argument{key, o.device_key}, stream);
+  });
+}
+
+}  // namespace furl
+
+#endif

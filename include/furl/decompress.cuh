@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Decompression in device memory, into an array or added to one.
+
+#include "furl/config.hpp"
+#include "furl/element/cell_locator.hpp"
+#include "furl/kernel/decompress.cuh"
+#include "furl/kernel/launch.cuh"
+#include "furl/options.cuh"
+#include "furl/plan.hpp"
+#include "furl/status.hpp"
+#include "furl/view.hpp"
+
+#if !defined(__CUDACC_RTC__)
+
+namespace furl {
+
+namespace detail {
+
+template <kernel::output Output>
+status decompress_to(const plan& p, const_bytes blob, values y, cudaStream_t stream,
+                     const options& o) {
+  if (const status s = check_call(p, {y.data, y.type, y.num_elements}, "y", blob, o); !s) return s;
+  if (p.num_elements() == 0) return {};
+  const kernel::stream_scope scope(stream);
+  if (const status s = kernel::cuda_status(scope.error(), "stream"); !s) return s;
+  if (const status s = check_memory(p, y.data, "y", blob.data, o, scope.device()); !s) return s;
+  blob_layout layout;
+  if (const status s = launch_layout(p, o, stream, layout); !s) return s;
+  const cell_locator locator = p.has_lfc() ? cell_locator(p.grid()) : cell_locator();
+  return with_element_type(y.type, [&](auto element) {
+    using type = decltype(element);
+    const auto function = p.has_lfc() ? kernel::decompress<type, Output, true>
+                                      : kernel::decompress<type, Output, false>;
+    return kernel::launch(function, kernel::blocks_for(layout.num_tiles), kernel::block_threads,
+                          stream, layout, locator, static_cast<const u8*>(blob.data),
+                          static_cast<type*>(y.data));
+  });
+}
+
+}  // namespace detail
+
+/// Decompresses blob into y, on a stream. Values beyond the largest finite f16 or bf16 become that
+/// one; f32 takes all values as they are.
+/// blob   : device, the plan.size_bytes() bytes that compress wrote; aligned to 16 bytes.
+/// y      : device, plan.num_elements() elements of any dtype, whatever x had, aligned to one
+///          element; to four, it is fast. All of them are written; apart from the blob.
+/// stream : as for compress.
+/// Errors: see status; nothing is launched for a bad argument. Allocates nothing and waits for
+/// nothing.
+inline status decompress(const plan& p, const_bytes blob, values y, cudaStream_t stream,
+                         const options& o = {}) {
+  return detail::decompress_to<kernel::output::replace>(p, blob, y, stream, o);
+}
+
+/// Adds the decompressed values to y, in f32, and rounds each sum once to y's type: an overflow
+/// becomes infinity, for loss scalers to find. Otherwise as decompress.
+inline status decompress_add(const plan& p, const_bytes blob, values y, cudaStream_t stream,
+                             const options& o = {}) {
+  return detail::decompress_to<kernel::output::accumulate>(p, blob, y, stream, o);
+}
+
+}  // namespace furl
+
+#endif

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE THREAD. From elements to cells and back without a division: everything that depends on the
+// shape alone is worked out beforehand (README, A2). The same answers as cell_of() in pool.hpp.
+
+#include "furl/config.hpp"
+#include "furl/element/divisor.hpp"
+#include "furl/element/pool.hpp"
+
+namespace furl {
+
+/// Position of a tile's first element: its outer index, and the rest as one index of each
+/// dimension.
+struct tile_origin {
+  i64 first_cell;  // of the outer index
+  u32 pooled[3];
+  u32 inner;
+};
+
+/// Cells of elements, for a grid with less than 2^30 elements in an outer index.
+class cell_locator {
+ public:
+  static constexpr i64 max_plane_elements = i64(1) << 30;
+
+  cell_locator() = default;
+  /// Pre: the grid has elements.
+  explicit constexpr cell_locator(const cell_grid& g) {
+    const u64 plane = plane_elements(g);
+    is_wide_ = plane >= u64(max_plane_elements);
+    grid_ = g;
+    unsigned place_granule = 4;
+    const i64 adjacent = g.inner > 1 ? g.inner : g.extent[2];
+    while (adjacent % place_granule != 0 || (g.inner == 1 && g.window[2] % int(place_granule) != 0))
+      place_granule /= 2;
+    granule_ = place_granule;
+    if (is_wide_) return;
+    plane_ = divisor64(plane);
+    for (int d = 0; d < 3; ++d) {
+      extent_[d] = divisor32(u32(g.extent[d]));
+      window_[d] = divisor32(u32(g.window[d]));
+      cells_[d] = u32(g.cells[d]);
+    }
+    inner_ = divisor32(u32(g.inner));
+    plane_cells_ = cells_[0] * cells_[1] * cells_[2] * inner_.value;
+  }
+
+  /// Elements that lie in one cell, or in as many neighbouring ones, from every multiple of it on:
+  /// 4, 2 or 1.
+  FURL_HD constexpr u32 granule() const { return granule_; }
+  /// How far the cells of such neighbours are apart: 0 or 1.
+  FURL_HD constexpr u32 cell_step() const { return grid_.inner > 1 ? 1 : 0; }
+
+  FURL_HD tile_origin origin(i64 index) const {
+    tile_origin at{};
+    if (is_wide_) return at;
+    const u64 plane = plane_.divide(u64(index));
+    u32 rest = u32(u64(index) - plane * plane_.value);
+    at.first_cell = i64(plane) * plane_cells_;
+    at.inner = split(rest, inner_);
+    FURL_UNROLL
+    for (int d = 2; d > 0; --d) at.pooled[d] = split(rest, extent_[d]);
+    at.pooled[0] = rest;
+    return at;
+  }
+
+  /// The cell of the element `distance` behind a tile's first, at `index`.
+  /// Pre: distance < 1024.
+  FURL_HD i64 cell(const tile_origin& at, i64 index, u32 distance) const {
+    if (is_wide_) return cell_of(grid_, index + distance);
+    u32 carry = at.inner + distance;
+    u32 inner = 0;
+    if (inner_.value > 1) inner = split(carry, inner_);
+    carry += at.pooled[2];
+    const u32 c = split(carry, extent_[2]);
+    u32 a = 0;
+    u32 b = 0;
+    if (extent_[1].value > 1) {
+      carry += at.pooled[1];
+      b = split(carry, extent_[1]);
+      if (extent_[0].value > 1) {
+        carry += at.pooled[0];
+        a = split(carry, extent_[0]);
+      }
+    }
+    u32 cell = carry * cells_[0] + window_[0].divide(a);
+    cell = cell * cells_[1] + window_[1].divide(b);
+    cell = cell * cells_[2] + window_[2].divide(c);
+    return at.first_cell + (cell * inner_.value + inner);
+  }
+
+ private:
+  /// Leaves the quotient in n and returns the remainder.
+  FURL_HD static u32 split(u32& n, const divisor32& d) {
+    const u32 quotient = d.divide(n);
+    const u32 remainder = n - quotient * d.value;
+    n = quotient;
+    return remainder;
+  }
+
+  /// Elements of an outer index; saturates.
+  static constexpr u64 plane_elements(const cell_grid& g) {
+    u64 product = u64(g.inner);
+    for (int d = 0; d < 3; ++d) product *= u64(g.extent[d]);  // at most n < 2^63
+    return product;
+  }
+
+  cell_grid grid_{};
+  divisor64 plane_;
+  divisor32 inner_;
+  divisor32 extent_[3];
+  divisor32 window_[3];
+  u32 cells_[3] = {};
+  u32 plane_cells_ = 0;
+  u32 granule_ = 1;
+  bool is_wide_ = false;
+};
+
+}  // namespace furl

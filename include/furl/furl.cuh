@@ -1,0 +1,11 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Everything, for host and for device memory. Library code includes the parts it needs instead.
+
+#include "furl/codes.cuh"
+#include "furl/compress.cuh"
+#include "furl/decompress.cuh"
+#include "furl/furl.hpp"
+#include "furl/stash.cuh"
