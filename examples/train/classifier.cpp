@@ -20,7 +20,7 @@ Eigen::Map<const matrix> weight_of(const linear_layer& layer) {
 tensor forward(thread_pool& pool, const tensor& x, const linear_layer& layer) {
   const index outputs = layer.weight.value.shape.n;
   const index inputs = x.shape.sample();
-  const tensor y({x.shape.n, outputs});
+  tensor y({x.shape.n, outputs});
   const auto bias = as_const_matrix(layer.bias.value.values.data(), 1, outputs);
   const chunks parts{x.shape.n};
   for_each(pool, parts.count(), [&](index part, int) {
@@ -53,7 +53,7 @@ void add_parameter_gradients(thread_pool& pool, const tensor& x, const tensor& d
 
 tensor input_gradient(thread_pool& pool, const shape& x, const tensor& dy,
                       const linear_layer& layer) {
-  const tensor dx(x);
+  tensor dx(x);
   const chunks parts{x.n};
   for_each(pool, parts.count(), [&](index part, int) {
     const chunk samples = parts[part];
@@ -64,7 +64,7 @@ tensor input_gradient(thread_pool& pool, const shape& x, const tensor& dy,
 }
 
 tensor log_softmax(const tensor& logits) {
-  const tensor logs(logits.shape);
+  tensor logs(logits.shape);
   const index classes = logits.shape.c;
   for (index i = 0; i < logits.shape.n; ++i) {
     const float* const in = logits.sample(i);

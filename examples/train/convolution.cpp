@@ -92,7 +92,7 @@ class scratch {
 tensor forward(thread_pool& pool, const tensor& x, const tensor& weight) {
   const geometry g = geometry_of(x.shape, weight.shape);
   const index outputs = weight.shape.n;
-  const tensor y({x.shape.n, outputs, g.height, g.width});
+  tensor y({x.shape.n, outputs, g.height, g.width});
   const scratch unfolded(pool, g);
   for_each(pool, x.shape.n, [&](index i, int share) {
     const float* image = x.sample(i);
@@ -132,7 +132,7 @@ void add_weight_gradient(thread_pool& pool, const tensor& x, const tensor& dy,
 tensor input_gradient(thread_pool& pool, const shape& x, const tensor& dy, const tensor& weight) {
   const geometry g = geometry_of(x, weight.shape);
   const index outputs = weight.shape.n;
-  const tensor dx(x);
+  tensor dx(x);
   const scratch unfolded(pool, g);
   for_each(pool, x.n, [&](index i, int share) {
     float* const image = dx.sample(i);
@@ -150,13 +150,15 @@ variable convolve(tape& t, const variable& x, parameter& weight) {
   const tensor y = forward(t.pool(), x.value, weight.value);
   if (!t.is_recording()) return {y};
   // Linear in x, so that an error of zero mean in x is one of zero mean in the gradient.
-  return t.record(y, [&t, &weight, slot = x.slot, saved = t.hooks().save(x.value)](tensor dy) {
-    {
-      const tensor input = t.hooks().load(saved);
-      add_weight_gradient(t.pool(), input, dy, weight.gradient);
-    }  // freed before the next tensor of its size is made
-    if (slot >= 0) t.add_gradient(slot, input_gradient(t.pool(), saved.shape, dy, weight.value));
-  });
+  return t.record(y,
+                  [&t, &weight, slot = x.slot, saved = t.hooks().save(x.value)](const tensor& dy) {
+                    {
+                      const tensor input = t.hooks().load(saved);
+                      add_weight_gradient(t.pool(), input, dy, weight.gradient);
+                    }  // freed before the next tensor of its size is made
+                    if (slot >= 0)
+                      t.add_gradient(slot, input_gradient(t.pool(), saved.shape, dy, weight.value));
+                  });
 }
 
 }  // namespace trainer

@@ -39,8 +39,8 @@ void randomize(parameter& p, unsigned seed) {
 class gradient_test : public testing::Test {
  protected:
   double loss(const operation& op, const tensor& x) {
-    saver hooks(plain_, pool_, 0);
-    tape t(pool_, &hooks);  // recording: batch norm works otherwise when it is not
+    saver hooks(plain, pool, 0);
+    tape t(pool, &hooks);  // recording: batch norm works otherwise when it is not
     const tensor y = op(t, t.leaf(x)).value;
     const tensor weights = random_tensor(y.shape, 99);
     double sum = 0.0;
@@ -51,8 +51,8 @@ class gradient_test : public testing::Test {
 
   /// Of the loss by x; parameters get theirs.
   tensor gradient(const operation& op, const tensor& x, const scheme& kept_as, u64 seed = 0) {
-    saver hooks(kept_as, pool_, seed);
-    tape t(pool_, &hooks);
+    saver hooks(kept_as, pool, seed);
+    tape t(pool, &hooks);
     const variable input = t.leaf(x);
     const variable y = op(t, input);
     t.backward(y, random_tensor(y.value.shape, 99));
@@ -77,13 +77,13 @@ class gradient_test : public testing::Test {
 
   void check(const operation& op, const tensor& x, const std::vector<parameter*>& parameters,
              float step) {
-    const tensor dx = gradient(op, x, plain_);
+    const tensor dx = gradient(op, x, plain);
     expect_slopes(op, x, x, dx, step);
     for (const parameter* p : parameters) expect_slopes(op, x, p->value, p->gradient, step);
   }
 
-  thread_pool pool_{2};
-  const scheme plain_ = scheme_named("none");
+  thread_pool pool{2};
+  const scheme plain = scheme_named("none");
 };
 
 TEST_F(gradient_test, convolution) {
@@ -153,7 +153,7 @@ TEST_F(gradient_test, folding_does_not_touch_masks_places_and_probabilities) {
     return cross_entropy(t, max_pool(t, rectify(t, x)), labels);
   };
   const tensor x = random_tensor({3, 10, 2, 2}, 1);
-  expect_same(gradient(op, x, plain_), gradient(op, x, scheme_named("lfc2")));
+  expect_same(gradient(op, x, plain), gradient(op, x, scheme_named("lfc2")));
 }
 
 TEST_F(gradient_test, folding_errors_average_out) {
@@ -161,7 +161,7 @@ TEST_F(gradient_test, folding_errors_average_out) {
   randomize(weight, 1);
   const operation op = [&](tape& t, const variable& x) { return convolve(t, x, weight); };
   const tensor x = random_tensor({2, 2, 6, 6}, 2);
-  gradient(op, x, plain_);
+  gradient(op, x, plain);
   const tensor exact = weight.gradient;
   weight.gradient = parameter(weight.value.shape).value;
   constexpr int draws = 2000;

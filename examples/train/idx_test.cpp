@@ -28,15 +28,15 @@ class idx_test : public testing::Test {
   void SetUp() override {
     std::string name = testing::TempDir() + "furl_idx_XXXXXX";
     ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    images_ = header(3, {2, 28, 28});
-    images_.resize(images_.size() + 2 * 28 * 28, 5);
-    labels_ = header(1, {2});
-    labels_.insert(labels_.end(), {3, 9});
+    folder = name;
+    good_images = header(3, {2, 28, 28});
+    good_images.resize(good_images.size() + 2 * 28 * 28, 5);
+    good_labels = header(1, {2});
+    good_labels.insert(good_labels.end(), {3, 9});
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(folder); }
 
-  std::string path(const char* name) const { return (folder_ / name).string(); }
+  std::string path(const char* name) const { return (folder / name).string(); }
 
   void write(const char* name, const bytes& content) const {
     gzFile file = gzopen(path(name).c_str(), "wb");
@@ -62,18 +62,18 @@ class idx_test : public testing::Test {
   }
   void expect_refusal_of_images(const bytes& images, const std::string& problem) const {
     write("images", images);
-    write("labels", labels_);
+    write("labels", good_labels);
     expect_refusal("images", problem);
   }
 
-  fs::path folder_;
-  bytes images_;
-  bytes labels_;
+  fs::path folder;
+  bytes good_images;
+  bytes good_labels;
 };
 
 TEST_F(idx_test, reads_good_files) {
-  write("images", images_);
-  write("labels", labels_);
+  write("images", good_images);
+  write("labels", good_labels);
   const image_set set = read();
   EXPECT_EQ(set.labels, (bytes{3, 9}));
   EXPECT_EQ(set.pixels, bytes(2 * 28 * 28, 5));
@@ -81,13 +81,13 @@ TEST_F(idx_test, reads_good_files) {
 
 TEST_F(idx_test, refuses_missing_files) {
   expect_refusal("images", "No such file");
-  write("images", images_);
+  write("images", good_images);
   expect_refusal("labels", "No such file");
 }
 
 TEST_F(idx_test, refuses_wrong_headers) {
   expect_refusal_of_images({}, "is cut short");
-  expect_refusal_of_images(labels_, "is not an IDX file");
+  expect_refusal_of_images(good_labels, "is not an IDX file");
   expect_refusal_of_images(bytes(100, 7), "is not an IDX file");
   expect_refusal_of_images(header(3, {2, 28}), "is cut short");
   expect_refusal_of_images(header(3, {0, 28, 28}), "number of items");
@@ -96,27 +96,27 @@ TEST_F(idx_test, refuses_wrong_headers) {
 }
 
 TEST_F(idx_test, refuses_wrong_sizes) {
-  bytes images = images_;
+  bytes images = good_images;
   images.pop_back();
   expect_refusal_of_images(images, "is cut short");
-  images.resize(images_.size() + 1);
+  images.resize(good_images.size() + 1);
   expect_refusal_of_images(images, "is longer");
 }
 
 TEST_F(idx_test, refuses_wrong_labels) {
-  write("images", images_);
-  labels_.back() = 10;
-  write("labels", labels_);
+  write("images", good_images);
+  good_labels.back() = 10;
+  write("labels", good_labels);
   expect_refusal("labels", "label of 10");
-  labels_ = header(1, {1});
-  labels_.push_back(0);
-  write("labels", labels_);
+  good_labels = header(1, {1});
+  good_labels.push_back(0);
+  write("labels", good_labels);
   expect_refusal("labels", "1 labels for 2 images");
 }
 
 TEST_F(idx_test, refuses_damaged_compression) {
-  write("images", images_);
-  write("labels", labels_);
+  write("images", good_images);
+  write("labels", good_labels);
   const auto size = fs::file_size(path("images"));
   {
     std::fstream file(path("images"), std::ios::in | std::ios::out | std::ios::binary);

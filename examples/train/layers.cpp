@@ -32,7 +32,7 @@ struct statistics {
 
 statistics batch_statistics(thread_pool& pool, const tensor& x, const batch_norm& layer) {
   const shape& s = x.shape;
-  const statistics of{tensor({1, s.c}), tensor({1, s.c})};
+  statistics of{tensor({1, s.c}), tensor({1, s.c})};
   const auto num_elements = double(s.n * s.plane());
   for_each(pool, s.c, [&](index c, int) {
     const auto mean =
@@ -54,7 +54,7 @@ statistics batch_statistics(thread_pool& pool, const tensor& x, const batch_norm
 
 statistics running_statistics(const batch_norm& layer) {
   const shape& s = layer.running_mean.shape;
-  const statistics of{layer.running_mean, tensor(s)};
+  statistics of{layer.running_mean, tensor(s)};
   for (index c = 0; c < s.c; ++c)
     of.inverse.values.data()[c] =
         1.0F / std::sqrt(layer.running_variance.values.data()[c] + variance_floor);
@@ -62,7 +62,7 @@ statistics running_statistics(const batch_norm& layer) {
 }
 
 tensor apply(thread_pool& pool, const tensor& x, const statistics& of, const batch_norm& layer) {
-  const tensor y(x.shape);
+  tensor y(x.shape);
   for_each(pool, x.shape.n, [&](index i, int) {
     for (index c = 0; c < x.shape.c; ++c) {
       const float scale = layer.scale.value.values.data()[c] * of.inverse.values.data()[c];
@@ -121,7 +121,7 @@ void pool_plane(const shape& in, const shape& out, const float* x, float* y, u8*
 }
 
 tensor pool_backward(thread_pool& pool, const shape& in, const tensor& dy, const codes& places) {
-  const tensor dx(in);
+  tensor dx(in);
   const shape& out = dy.shape;
   for_each(pool, out.n, [&](index i, int) {
     std::fill(dx.sample(i), dx.sample(i) + in.sample(), 0.0F);

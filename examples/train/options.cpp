@@ -25,7 +25,7 @@ int small_number(const std::string& option, const std::string& text, u64 least, 
 }
 
 std::vector<scheme> schemes_named(const std::string& name) {
-  const std::vector<scheme> all = all_schemes();
+  std::vector<scheme> all = all_schemes();
   if (name == "all") return all;
   std::string names = "all";
   for (const scheme& s : all) {

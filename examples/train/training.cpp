@@ -26,7 +26,7 @@ struct batch {
 batch gather(const image_set& set, const index* numbers, index count) {
   constexpr float mean = 0.2860F * 255.0F;
   constexpr float inverse = 1.0F / (0.3530F * 255.0F);
-  const batch b{tensor({count, 1, image_width, image_width}), codes(count)};
+  batch b{tensor({count, 1, image_width, image_width}), codes(count)};
   for (index i = 0; i < count; ++i) {
     const u8* const pixels = set.pixels.data() + numbers[i] * image_pixels;
     std::transform(pixels, pixels + image_pixels, b.images.sample(i),
