@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Arguments that every back end refuses: the status names the argument, and nothing is written.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/inputs.hpp"
+#include "support/run.hpp"
+
+namespace furl::test {
+namespace {
+
+constexpr i64 n = 1100;
+
+struct call {
+  plan p = make_plan({}, {n});
+  i64 num_elements = n;
+  dtype type = dtype::f32;
+  u64 blob_bytes = make_plan({}, {n}).size_bytes();
+  std::vector<u8> widths = {};
+};
+
+void expect_status(const status& s, error code, const char* argument, i64 value) {
+  EXPECT_EQ(s.code, code) << to_string(s);
+  EXPECT_STREQ(s.argument, argument);
+  EXPECT_EQ(s.value, value);
+  EXPECT_STRNE(s.limit, "");
+}
+
+bool untouched(const guarded_buffer& b) {
+  return b.intact() && b.bytes() == std::vector<u8>(b.size(), guarded_buffer::canary);
+}
+
+/// All three functions refuse the call in the same way. `tensor` is what x and y are named.
+void expect_refused(const call& c, error code, const char* argument, i64 value) {
+  const bool names_tensor = std::string(argument) == "tensor";
+  for (const auto& engine : backends()) {
+    SCOPED_TRACE(engine->name());
+    guarded_buffer blob(c.blob_bytes);
+    guarded_buffer tensor(4 * n);
+    expect_status(engine->compress(c.p, {tensor.data(), c.type, c.num_elements},
+                                   {blob.data(), blob.size()}, {}, c.widths),
+                  code, names_tensor ? "x" : argument, value);
+    const values y{tensor.data(), c.type, c.num_elements};
+    const char* const output = names_tensor ? "y" : argument;
+    expect_status(engine->decompress(c.p, {blob.data(), blob.size()}, y, c.widths), code, output,
+                  value);
+    expect_status(engine->decompress_add(c.p, {blob.data(), blob.size()}, y, c.widths), code,
+                  output, value);
+    EXPECT_TRUE(untouched(blob));
+    EXPECT_TRUE(untouched(tensor));
+  }
+}
+
+TEST(Arguments, ElementCount) {
+  for (const i64 wrong : {i64(0), n - 1, n + 1, i64(-1), -n, i64(1) << 62}) {
+    call c;
+    c.num_elements = wrong;
+    expect_refused(c, error::wrong_size, "tensor", wrong);
+  }
+}
+
+TEST(Arguments, ElementType) {
+  for (const int wrong : {3, 9, 255}) {
+    call c;
+    c.type = static_cast<dtype>(wrong);
+    expect_refused(c, error::out_of_range, "tensor", wrong);
+  }
+}
+
+TEST(Arguments, ShortBlob) {
+  call c;
+  const i64 needed = i64(c.p.size_bytes());
+  for (const i64 size : {i64(0), i64(1), needed - 16, needed - 1}) {
+    c.blob_bytes = u64(size);
+    expect_refused(c, error::wrong_size, "blob", size);
+  }
+}
+
+TEST(Arguments, PlanOfAnotherKind) {
+  call c;
+  c.p = *plan::make_codes(2, {n});
+  expect_refused(c, error::wrong_plan, "plan", 0);
+  for (const auto& engine : backends()) {
+    for (const plan& p : {make_plan({}, {n}), *plan::make_mixed({}, {n}, 4)}) {
+      guarded_buffer blob(p.size_bytes());
+      guarded_buffer codes(n);
+      expect_status(engine->pack(p, {codes.data(), codes.size()}, {blob.data(), blob.size()}),
+                    error::wrong_plan, "plan", 0);
+      expect_status(engine->unpack(p, {blob.data(), blob.size()}, {codes.data(), codes.size()}),
+                    error::wrong_plan, "plan", 0);
+      EXPECT_TRUE(untouched(blob) && untouched(codes));
+    }
+  }
+}
+
+TEST(Arguments, CodesOfAnotherSize) {
+  const plan p = *plan::make_codes(3, {n});
+  for (const auto& engine : backends()) {
+    for (const u64 size : {u64(0), u64(n - 1), u64(n + 1)}) {
+      guarded_buffer blob(p.size_bytes());
+      guarded_buffer codes(size);
+      expect_status(engine->pack(p, {codes.data(), size}, {blob.data(), blob.size()}),
+                    error::wrong_size, "codes", i64(size));
+      expect_status(engine->unpack(p, {blob.data(), blob.size()}, {codes.data(), size}),
+                    error::wrong_size, "codes", i64(size));
+      EXPECT_TRUE(untouched(blob) && untouched(codes));
+    }
+    guarded_buffer blob(p.size_bytes() - 1);
+    guarded_buffer codes(n);
+    expect_status(engine->pack(p, {codes.data(), n}, {blob.data(), blob.size()}), error::wrong_size,
+                  "blob", i64(blob.size()));
+    expect_status(engine->unpack(p, {blob.data(), blob.size()}, {codes.data(), n}),
+                  error::wrong_size, "blob", i64(blob.size()));
+    EXPECT_TRUE(untouched(blob) && untouched(codes));
+  }
+}
+
+TEST(Arguments, NumberOfWidths) {
+  call c;
+  c.p = *plan::make_mixed({}, {n}, 5);
+  c.blob_bytes = c.p.size_bytes();
+  for (const std::vector<u8>& wrong : {std::vector<u8>{}, {5}, {1, 2, 2}}) {
+    c.widths = wrong;
+    expect_refused(c, error::wrong_size, "options.widths", i64(wrong.size()));
+  }
+}
+
+TEST(Arguments, WidthsWithoutMixedPlan) {
+  call c;
+  c.widths = {2, 2};
+  expect_refused(c, error::wrong_plan, "options.widths", 0);
+}
+
+// An empty tensor needs no pointer, and what there is stays as it was.
+TEST(Arguments, EmptyTensorSucceedsWithNullPointers) {
+  codec pooled;
+  pooled.window = {1, 8};
+  for (const auto& engine : backends()) {
+    for (const plan& p : {make_plan({}, {0}), make_plan(pooled, {0, 8}), make_plan(pooled, {8, 0}),
+                          *plan::make_mixed({}, {0}, 0), plan{}}) {
+      for (const dtype type : all_types) {
+        EXPECT_TRUE(engine->compress(p, {nullptr, type, 0}, {}, {}));
+        EXPECT_TRUE(engine->decompress(p, {}, {nullptr, type, 0}));
+        EXPECT_TRUE(engine->decompress_add(p, {}, {nullptr, type, 0}));
+      }
+      guarded_buffer blob(64);
+      guarded_buffer y(64);
+      EXPECT_TRUE(engine->compress(p, {y.data(), dtype::f32, 0}, {blob.data(), 64}, {}));
+      EXPECT_TRUE(engine->decompress(p, {blob.data(), 64}, {y.data(), dtype::f32, 0}));
+      EXPECT_TRUE(untouched(blob) && untouched(y));
+      EXPECT_FALSE(engine->compress(p, {y.data(), dtype::f32, 1}, {blob.data(), 64}, {}));
+    }
+    const plan codes = *plan::make_codes(8, {3, 0});
+    EXPECT_TRUE(engine->pack(codes, {}, {}));
+    EXPECT_TRUE(engine->unpack(codes, {}, {}));
+  }
+}
+
+}  // namespace
+}  // namespace furl::test

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What only the host can refuse: pointers, their alignment, overlaps, and widths it can read.
+
+#include "furl/arguments.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/inputs.hpp"
+#include "support/run.hpp"
+
+namespace furl::test {
+namespace {
+
+constexpr i64 n = 2100;
+
+class HostArguments : public testing::Test {
+ protected:
+  /// compress, decompress and decompress_add of these pointers are refused, and memory is as
+  /// before.
+  void expect_refused(const plan& p, void* array, void* bytes_at, const host::options& o,
+                      error code, const char* argument_x, const char* argument_y, i64 value = 0) {
+    const auto before = memory.bytes();
+    const u64 size = p.size_bytes();
+    expect_status(host::compress(p, {array, dtype::f32, n}, {bytes_at, size}, {}, o), code,
+                  argument_x, value);
+    expect_status(host::decompress(p, {bytes_at, size}, {array, dtype::f32, n}, o), code,
+                  argument_y, value);
+    expect_status(host::decompress_add(p, {bytes_at, size}, {array, dtype::f32, n}, o), code,
+                  argument_y, value);
+    EXPECT_TRUE(memory.intact());
+    EXPECT_EQ(memory.bytes(), before);
+  }
+  static void expect_status(const status& s, error code, const char* argument, i64 value) {
+    EXPECT_EQ(s.code, code) << to_string(s);
+    EXPECT_STREQ(s.argument, argument);
+    EXPECT_EQ(s.value, value);
+    EXPECT_STRNE(s.limit, "");
+  }
+
+  const plan flat = make_plan({}, {n});
+  const plan mixed = *plan::make_mixed({}, {n}, 9);
+  guarded_buffer memory{random_bytes(32768, 3)};
+  u8* const blob = memory.data();
+  u8* const tensor = memory.data() + 16384;
+};
+
+TEST_F(HostArguments, NullPointers) {
+  expect_refused(flat, nullptr, blob, {}, error::null_pointer, "x", "y");
+  expect_refused(flat, tensor, nullptr, {}, error::null_pointer, "blob", "blob");
+  const plan codes = *plan::make_codes(2, {n});
+  const u64 size = codes.size_bytes();
+  expect_status(host::pack(codes, {nullptr, n}, {blob, size}), error::null_pointer, "codes", 0);
+  expect_status(host::pack(codes, {tensor, n}, {nullptr, size}), error::null_pointer, "blob", 0);
+  expect_status(host::unpack(codes, {blob, size}, {nullptr, n}), error::null_pointer, "codes", 0);
+  expect_status(host::unpack(codes, {nullptr, size}, {tensor, n}), error::null_pointer, "blob", 0);
+}
+
+TEST_F(HostArguments, MisalignedBlob) {
+  const plan codes = *plan::make_codes(2, {n});
+  for (int shift = 1; shift < 16; ++shift) {
+    expect_refused(flat, tensor, blob + shift, {}, error::misaligned, "blob", "blob");
+    expect_status(host::pack(codes, {tensor, n}, {blob + shift, 4096}), error::misaligned, "blob",
+                  0);
+    expect_status(host::unpack(codes, {blob + shift, 4096}, {tensor, n}), error::misaligned, "blob",
+                  0);
+  }
+  EXPECT_EQ(memory.bytes(), random_bytes(32768, 3));
+  EXPECT_TRUE(host::compress(flat, {tensor, dtype::f32, n}, {blob + 16, flat.size_bytes()}, {}));
+}
+
+TEST_F(HostArguments, OverlapByOneByte) {
+  const u64 size = flat.size_bytes();
+  for (u8* const overlapping : {blob, blob + size - 1, blob + size / 2})
+    expect_refused(flat, overlapping, blob, {}, error::overlap, "x", "y");
+  u8* const later = blob + 16384;
+  expect_refused(flat, later - 4 * n + 1, later, {}, error::overlap, "x", "y");
+  // Side by side is apart.
+  EXPECT_TRUE(host::compress(flat, {blob + size, dtype::f32, n}, {blob, size}, {}));
+  EXPECT_TRUE(host::compress(flat, {later - 4 * n, dtype::f32, n}, {later, size}, {}));
+}
+
+TEST_F(HostArguments, OverlapOfCodes) {
+  const plan codes = *plan::make_codes(2, {n});
+  const u64 size = codes.size_bytes();
+  for (u8* const overlapping : {blob, blob + size - 1}) {
+    expect_status(host::pack(codes, {overlapping, n}, {blob, size}), error::overlap, "codes", 0);
+    expect_status(host::unpack(codes, {blob, size}, {overlapping, n}), error::overlap, "codes", 0);
+  }
+  EXPECT_EQ(memory.bytes(), random_bytes(32768, 3));
+  EXPECT_TRUE(host::unpack(codes, {blob, size}, {blob + size, n}));
+}
+
+TEST_F(HostArguments, WidthsAreReadBeforeAnythingIsWritten) {
+  const auto refused = [&](const std::vector<u8>& widths, error code, i64 value) {
+    expect_refused(mixed, tensor, blob, {nullptr, widths}, code, "options.widths", "options.widths",
+                   value);
+  };
+  refused({3, 3, 0}, error::out_of_range, 0);
+  refused({0, 1, 8}, error::out_of_range, 0);
+  refused({9, 0, 0}, error::out_of_range, 9);
+  refused({3, 3, 255}, error::out_of_range, 255);
+  refused({3, 3, 2}, error::wrong_size, 8);
+  refused({8, 8, 8}, error::wrong_size, 24);
+  expect_refused(mixed, tensor, blob, {nullptr, {nullptr, 3}}, error::null_pointer,
+                 "options.widths", "options.widths");
+  const std::vector<u8> right{3, 5, 1};
+  EXPECT_TRUE(host::compress(mixed, {tensor, dtype::f32, n}, {blob, mixed.size_bytes()}, {},
+                             {nullptr, right}));
+}
+
+}  // namespace
+}  // namespace furl::test

@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The caller's floating-point mode changes no byte, and is as it was afterwards.
+
+#include "furl/host/float_environment.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cfenv>
+#include <cmath>
+#include <string>
+
+#include "support/inputs.hpp"
+#include "support/run.hpp"
+
+namespace furl::test {
+namespace {
+
+constexpr unsigned flush_bits = 0x8040;  // FTZ and DAZ of x86
+constexpr unsigned default_mode = 0x1f80;
+
+/// Sets a mode of the thread for its lifetime.
+class mode {
+ public:
+  explicit mode(int rounding_direction, bool flush = false) {
+    std::fegetenv(&saved_);
+    std::fesetround(rounding_direction);
+#if defined(__SSE__)
+    if (flush) _mm_setcsr(_mm_getcsr() | flush_bits);
+#else
+    (void)flush;
+#endif
+  }
+  ~mode() {
+    std::fesetenv(&saved_);
+  }
+  mode(const mode&) = delete;
+  mode& operator=(const mode&) = delete;
+
+ private:
+  std::fenv_t saved_;
+};
+
+/// A back end that is called in a mode; inputs and expectations are made outside of it.
+class in_mode final : public backend {
+ public:
+  in_mode(backend& inner, int rounding_direction, bool flush)
+      : inner_(inner), direction_(rounding_direction), flush_(flush) {}
+  const char* name() const override { return inner_.name(); }
+  status compress(const plan& p, const_values x, bytes blob, random_key key,
+                  const_bytes widths) override {
+    const mode callers(direction_, flush_);
+    return inner_.compress(p, x, blob, key, widths);
+  }
+  status decompress(const plan& p, const_bytes blob, values y, const_bytes widths) override {
+    const mode callers(direction_, flush_);
+    return inner_.decompress(p, blob, y, widths);
+  }
+  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths) override {
+    const mode callers(direction_, flush_);
+    return inner_.decompress_add(p, blob, y, widths);
+  }
+  status pack(const plan& p, const_bytes codes, bytes blob) override {
+    return inner_.pack(p, codes, blob);
+  }
+  status unpack(const plan& p, const_bytes blob, bytes codes) override {
+    return inner_.unpack(p, blob, codes);
+  }
+
+ private:
+  backend& inner_;
+  const int direction_;
+  const bool flush_;
+};
+
+struct outputs {
+  std::vector<u8> blob;
+  std::vector<u8> decoded;
+  std::vector<u8> added;
+};
+
+/// Everything that rounds: means, metadata, codes, values, sums; with subnormals at each.
+outputs run_all(backend& engine, dtype type, const extents& window) {
+  codec c;
+  c.bits = 8;
+  c.group = 32;
+  c.meta = dtype::f32;
+  c.window = window;
+  const plan p = make_plan(c, {3000});
+  auto x = normal_floats(3000, 6);
+  for (std::size_t i = 0; i < 400; ++i) x[i] *= 0x1p-130f;    // subnormal elements and means
+  for (std::size_t i = 400; i < 800; ++i) x[i] *= 0x1p-122f;  // steps and products around 2^-126
+  for (std::size_t i = 800; i < 1000; ++i) x[i] *= 0x1p125f;  // subnormal inverses
+  const auto bytes = reference::from_floats(x, type);
+  const auto before = reference::from_floats(normal_floats(3000, 7), type);
+  outputs out;
+  out.blob = compress(engine, p, bytes, type, {1, 2});
+  out.decoded = decompress(engine, p, out.blob, type);
+  out.added = decompress_add(engine, p, out.blob, type, before);
+  return out;
+}
+
+class FloatEnvironment : public testing::TestWithParam<bool> {
+ protected:
+  static void expect_same_as_default(int rounding_direction, bool flush) {
+    const extents window = GetParam() ? extents{8} : extents{};
+    for (const auto& engine : backends()) {
+      in_mode changed(*engine, rounding_direction, flush);
+      for (const dtype type : all_types) {
+        SCOPED_TRACE(std::string(engine->name()) + " " + name(type));
+        const outputs expected = run_all(*engine, type, window);
+        const outputs got = run_all(changed, type, window);
+        EXPECT_EQ(got.blob, expected.blob);
+        EXPECT_EQ(got.decoded, expected.decoded);
+        EXPECT_EQ(got.added, expected.added);
+      }
+    }
+  }
+};
+
+// A host that computed in the caller's mode would have to differ: else the tests below say nothing.
+TEST(FloatEnvironmentMode, IsNoticedByPlainArithmetic) {
+  volatile float one = 1.0f, tiny = 0x1p-30f, subnormal = 0x1p-140f;
+  float sum = 0, flushed = 1;
+  {
+    const mode up(FE_UPWARD, true);
+    sum = one + tiny;
+    flushed = subnormal * one;
+  }
+  EXPECT_GT(sum, 1.0f);
+#if defined(__SSE__)
+  EXPECT_EQ(flushed, 0.0f);
+#endif
+  EXPECT_EQ(std::fegetround(), FE_TONEAREST);
+}
+
+TEST_P(FloatEnvironment, RoundingModeOfTheCaller) {
+  for (const int direction : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO})
+    expect_same_as_default(direction, false);
+}
+
+TEST_P(FloatEnvironment, FlushToZeroOfTheCaller) {
+  expect_same_as_default(FE_TONEAREST, true);
+  expect_same_as_default(FE_UPWARD, true);
+}
+INSTANTIATE_TEST_SUITE_P(Window, FloatEnvironment, testing::Bool());
+
+#if defined(__SSE__)
+
+// The whole control word comes back, sticky flags included, and calls leave none behind.
+TEST(FloatEnvironmentWord, IsRestored) {
+  const plan p = make_plan({}, {2000});
+  auto x = normal_floats(2000, 1);
+  x[5] = 0x1p-149f;
+  x[700] = std::nanf("");
+  guarded_buffer blob(p.size_bytes());
+  std::vector<float> y(2000);
+  const unsigned saved = _mm_getcsr();
+  for (const unsigned word : {default_mode, default_mode | flush_bits, default_mode | 0x6000u,
+                              default_mode | 0x3fu, default_mode | 0x2001u}) {
+    _mm_setcsr(word);
+    const status compressed = host::compress(p, x, {blob.data(), blob.size()}, {});
+    const unsigned after_compress = _mm_getcsr();
+    const status decompressed = host::decompress(p, {blob.data(), blob.size()}, y);
+    const unsigned after_decompress = _mm_getcsr();
+    const status added = host::decompress_add(p, {blob.data(), blob.size()}, y);
+    const unsigned after_add = _mm_getcsr();
+    _mm_setcsr(saved);
+    EXPECT_TRUE(compressed && decompressed && added);
+    EXPECT_EQ(after_compress, word);
+    EXPECT_EQ(after_decompress, word);
+    EXPECT_EQ(after_add, word);
+  }
+}
+
+// Threads inherit the mode of the one that starts them: a pool made under flush-to-zero.
+TEST(FloatEnvironmentWord, WorkersIgnoreTheModeTheyWereStartedIn) {
+  const extents window{8};
+  const outputs expected = run_all(*backends()[0], dtype::f32, window);
+  const unsigned saved = _mm_getcsr();
+  _mm_setcsr(default_mode | flush_bits | 0x4000u);
+  host_backend made_in_flush_mode(4);
+  _mm_setcsr(saved);
+  const outputs got = run_all(made_in_flush_mode, dtype::f32, window);
+  EXPECT_EQ(got.blob, expected.blob);
+  EXPECT_EQ(got.decoded, expected.decoded);
+  EXPECT_EQ(got.added, expected.added);
+}
+
+// Traps that the caller has unmasked must not fire inside, on NaN, overflow and inexact results.
+TEST(FloatEnvironmentWord, UnmaskedTrapsDoNotFire) {
+  const plan p = make_plan({}, {300});
+  std::vector<float> x(300, 1e38f);
+  x[7] = std::nanf("");
+  x[299] = -3e38f;
+  guarded_buffer blob(p.size_bytes());
+  std::vector<f16> y(300);
+  const unsigned saved = _mm_getcsr();
+  _mm_setcsr(0);  // all six unmasked
+  const status compressed = host::compress(p, x, {blob.data(), blob.size()}, {});
+  const status decompressed = host::decompress(p, {blob.data(), blob.size()}, y);
+  const unsigned after = _mm_getcsr();
+  _mm_setcsr(saved);
+  EXPECT_TRUE(compressed && decompressed);
+  EXPECT_EQ(after, 0u);
+}
+
+#endif
+
+}  // namespace
+}  // namespace furl::test
