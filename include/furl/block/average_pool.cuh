@@ -121,60 +121,97 @@ __device__ __forceinline__ float pool_cell(const T* x, const cell_grid& grid,
   return lfc_value(cell_mean(planes.total(), count), meta);
 }
 
-/// Calls function(row, k, value) with the LFC value of every element that the lane holds of a tile.
-/// Threads : one warp, all lanes.
+/// The LFC of a tile in shared memory, one slot for every element, or for two or four that share
+/// it.
+struct lfc_slots {
+  float4 value[tile_elements / 4];
+};
+
+/// Looks up the LFC of a tile.
+/// Threads : one warp, all lanes with the same arguments.
 /// Shapes  : lfc : global, the blob's LFC part. `count` elements of the tile are present; for
 /// others
 ///           the value is that of the last one.
-/// Shared  : none. Sync : none.
-template <class Function>
-__device__ __forceinline__ void for_each_lfc(const u8* lfc, const cell_locator& locator, i64 tile,
-                                             int count, dtype meta, const Function& function) {
+/// Shared  : slots, one per warp, owned by the caller.
+/// Sync    : within the warp, before it ends; the caller syncs the warp before slots are used
+/// again. Post    : slots are what apply_lfc takes.
+__device__ __forceinline__ void look_up_lfc(const u8* lfc, const cell_locator& locator, i64 tile,
+                                            int count, dtype meta, lfc_slots& slots) {
+  float* const slot = reinterpret_cast<float*>(slots.value);
   const i64 index = tile * tile_elements;
   const tile_origin origin = locator.origin(index);
-  const u32 granule = locator.granule();
-  const u32 step = locator.cell_step();
+  const int granule = int(locator.granule());
+  const int lane = lane_index();
+  for (int i = lane; i * granule < tile_elements; i += warp_threads) {
+    const int begin = i * granule;
+    const u32 element = u32(min(begin, count - 1));
+    const i64 cell = locator.is_wide() ? locator.cell_by_division(index + element)
+                                       : locator.cell(origin, element);
+    const float first = load_lfc(lfc, cell, meta);
+    if (locator.cell_step() == 0 || granule == 1) {
+      slot[i] = first;
+      continue;
+    }
+    const i64 step = begin < count ? 1 : 0;
+    const float second = load_lfc(lfc, cell + step, meta);
+    if (granule == 2) {
+      reinterpret_cast<float2*>(slot)[i] = {first, second};
+    } else {
+      slots.value[i] = {first, second, load_lfc(lfc, cell + 2 * step, meta),
+                        load_lfc(lfc, cell + 3 * step, meta)};
+    }
+  }
+  __syncwarp();
+}
+
+/// Calls function(row, values) for every row, with the LFC of the lane's four elements.
+/// Threads : one warp, all lanes. Shared : slots, from look_up_lfc. Sync : none.
+template <class Function>
+__device__ __forceinline__ void apply_lfc(const lfc_slots& slots, const cell_locator& locator,
+                                          const Function& function) {
+  const float* const slot = reinterpret_cast<const float*>(slots.value);
+  const u32 elements_per_slot = locator.cell_step() == 0 ? locator.granule() : 1;
   const int lane = lane_index();
   FURL_UNROLL
   for (int row = 0; row < rows_per_tile; ++row) {
-    const int begin = row_begin(row, lane);
-    const bool present = begin < count;
-    i64 cell = 0;
-    float value = 0.0f;
-    FURL_UNROLL
-    for (int k = 0; k < 4; ++k) {
-      const u32 in_granule = u32(k) & (granule - 1);
-      if (in_granule == 0) {
-        cell = locator.cell(origin, index, u32(min(begin + k, count - 1)));
-        value = load_lfc(lfc, cell, meta);
-      } else if (step != 0 && present) {
-        value = load_lfc(lfc, cell + in_granule, meta);
-      }
-      function(row, k, value);
+    const int i = row * warp_threads + lane;
+    if (elements_per_slot == 4) {
+      function(row, float4{slot[i], slot[i], slot[i], slot[i]});
+    } else if (elements_per_slot == 2) {
+      const float2 v = reinterpret_cast<const float2*>(slot)[i];
+      function(row, float4{v.x, v.x, v.y, v.y});
+    } else {
+      function(row, slots.value[i]);
     }
   }
 }
 
 /// Residuals of a tile: its elements less their LFC.
-/// Threads, Shapes, Shared, Sync : as for_each_lfc.
+/// Threads, Shared, Sync : as apply_lfc.
 template <class T>
-__device__ __forceinline__ void subtract_lfc(const tile_fragment<T>& x, const u8* lfc,
-                                             const cell_locator& locator, i64 tile, int count,
-                                             dtype meta, tile_fragment<float>& residuals) {
-  FURL_UNROLL
-  for (int row = 0; row < rows_per_tile; ++row) unpack_row<T>(x.word[row], residuals.word[row]);
-  for_each_lfc(lfc, locator, tile, count, meta, [&](int row, int k, float value) {
-    residuals.word[row][k] = sub(residuals.word[row][k], value);
+__device__ __forceinline__ void subtract_lfc(const tile_fragment<T>& x, const lfc_slots& slots,
+                                             const cell_locator& locator,
+                                             tile_fragment<float>& residuals) {
+  apply_lfc(slots, locator, [&](int row, float4 lfc) {
+    float v[4];
+    unpack_row<T>(x.word[row], v);
+    residuals.word[row][0] = sub(v[0], lfc.x);
+    residuals.word[row][1] = sub(v[1], lfc.y);
+    residuals.word[row][2] = sub(v[2], lfc.z);
+    residuals.word[row][3] = sub(v[3], lfc.w);
   });
 }
 
 /// Adds their LFC to the values of a tile.
-/// Threads, Shapes, Shared, Sync : as for_each_lfc.
-__device__ __forceinline__ void add_lfc(tile_fragment<float>& x, const u8* lfc,
-                                        const cell_locator& locator, i64 tile, int count,
-                                        dtype meta) {
-  for_each_lfc(lfc, locator, tile, count, meta,
-               [&](int row, int k, float value) { x.word[row][k] = add(x.word[row][k], value); });
+/// Threads, Shared, Sync : as apply_lfc.
+__device__ __forceinline__ void add_lfc(tile_fragment<float>& x, const lfc_slots& slots,
+                                        const cell_locator& locator) {
+  apply_lfc(slots, locator, [&](int row, float4 lfc) {
+    x.word[row][0] = add(x.word[row][0], lfc.x);
+    x.word[row][1] = add(x.word[row][1], lfc.y);
+    x.word[row][2] = add(x.word[row][2], lfc.z);
+    x.word[row][3] = add(x.word[row][3], lfc.w);
+  });
 }
 
 }  // namespace furl

@@ -32,6 +32,13 @@ __device__ __forceinline__ u32 select_bytes(float a, float b, u32 selector) {
   return r;
 }
 
+/// Byte `index` of a word as a float, exactly: it becomes the last bits of 2^23.
+__device__ __forceinline__ float byte_to_f32(u32 word, u32 index) {
+  float r;
+  asm("prmt.b32 %0, %1, 0x4b000000, %2;" : "=f"(r) : "r"(word), "r"(0x7440u + index));
+  return sub(r, 8388608.0f);
+}
+
 /// chooser < 0 ? b : a, without a branch.
 __device__ __forceinline__ u32 choose(int chooser, u32 a, u32 b) {
   u32 r;
@@ -54,12 +61,16 @@ __device__ __forceinline__ float shuffle_xor(float value, int lanes) {
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(r) : "f"(value), "r"(lanes));
   return r;
 }
-__device__ __forceinline__ u32 shuffle_from(u32 value, int lane) {
-  return __shfl_sync(full_warp, value, lane);
+
+/// The value of lane `lane` of the caller's own segment of 8 lanes.
+__device__ __forceinline__ u32 shuffle_in_eight(u32 value, int lane) {
+  return __shfl_sync(full_warp, value, lane, 8);
 }
-__device__ __forceinline__ float shuffle_from(float value, int lane) {
-  float r;
-  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(r) : "f"(value), "r"(lane));
+__device__ __forceinline__ float shuffle_in_eight(float value, int lane) {
+  float r;  // 0x181f: segments of 8
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x181f, 0xffffffff;"
+               : "=f"(r)
+               : "f"(value), "r"(lane));
   return r;
 }
 
@@ -106,7 +117,10 @@ template <class T>
 __device__ __forceinline__ f32_pair unpack_pair(u32 word);
 template <>
 __device__ __forceinline__ f32_pair unpack_pair<bf16>(u32 word) {
-  return {float_of(word << 16), float_of(word & 0xffff0000u)};
+  f32_pair r;
+  asm("shl.b32 %0, %1, 16;" : "=f"(r.low) : "r"(word));
+  asm("and.b32 %0, %1, 0xffff0000;" : "=f"(r.high) : "r"(word));
+  return r;
 }
 template <>
 __device__ __forceinline__ f32_pair unpack_pair<f16>(u32 word) {

@@ -76,13 +76,13 @@ class block_min_max {
 
 // ---- Groups of a tile ------------------------------------------------------------------------
 
-/// The group that a lane looks after: the one that the 32 elements from column 32 * (l / 8) on of
-/// row l % 8 of the tile belong to, for lane l.
+/// The group that a lane looks after: the one of the 32 elements from column 32 * (l / 8) on of row
+/// l % 8 of the tile, for lane l. So in every segment of 8 lanes, lane r looks after the group that
+/// the segment's elements of row r belong to.
 struct lane_group {
   int begin;      // the first of those 32 elements, from the start of the tile
   int log2_size;  // of the group
   bool is_first;  // whether the group begins there: true in one lane of those that look after it
-  int row_base;   // lane row_base | r looks after the group of this lane's elements in row r
 
   /// Index of the group in the tensor.
   __device__ __forceinline__ i64 index(i64 tile) const {
@@ -93,10 +93,7 @@ struct lane_group {
 /// Pre: group is 32, 64, 128, 256, 512 or 1024.
 __device__ __forceinline__ lane_group group_of_lane(int lane, int group) {
   const int begin = (lane & 7) * row_elements + (lane >> 3) * 32;
-  // Groups of a row or more are looked after in every segment of 8 lanes; smaller ones in their
-  // own.
-  const int segments = group == 32 ? 0x18 : group == 64 ? 0x10 : 0;
-  return {begin, 31 - __clz(group), (begin & (group - 1)) == 0, lane & segments};
+  return {begin, 31 - __clz(group), (begin & (group - 1)) == 0};
 }
 
 /// Reduces rows over segments of 8 lanes: lane l ends with row l % 8 of its own segment. Every

@@ -44,14 +44,14 @@ __device__ __forceinline__ u32 round_row(fixed_row t, u32 random) {
 
 /// Codes of a tile.
 /// Threads : one warp, all lanes; x and mine are each lane's own.
-/// Shapes  : x : a tile; mine : the parameters of the group that the lane looks after, `place`.
+/// Shapes  : x : a tile; mine : the parameters of the group that the lane looks after.
 /// Shared  : none. Sync : within the warp.
 /// Result  : codes, as store_codes takes them.
 /// Pre     : lo <= x <= hi of its group, for groups that are coded.
 template <class T>
 __device__ __forceinline__ void quantize_tile(const tile_fragment<T>& x, const group_params& mine,
-                                              const lane_group& place, bool stochastic, i64 tile,
-                                              random_key key, u32 (&codes)[rows_per_tile]) {
+                                              bool stochastic, i64 tile, random_key key,
+                                              u32 (&codes)[rows_per_tile]) {
   // A flat group has inverse 0, which makes every code 0. So does this, unless x is not finite.
   const float inverse = mine.coded ? mine.inverse : 0.0f;
   detail::fixed_row fixed[rows_per_tile];
@@ -59,8 +59,8 @@ __device__ __forceinline__ void quantize_tile(const tile_fragment<T>& x, const g
   for (int row = 0; row < rows_per_tile; ++row) {
     float v[4];
     unpack_row<T>(x.word[row], v);
-    fixed[row] = detail::to_fixed(v, shuffle_from(mine.lo, place.row_base | row),
-                                  shuffle_from(inverse, place.row_base | row));
+    fixed[row] =
+        detail::to_fixed(v, shuffle_in_eight(mine.lo, row), shuffle_in_eight(inverse, row));
   }
   if (stochastic) {
     FURL_UNROLL
@@ -78,7 +78,7 @@ __device__ __forceinline__ void quantize_tile(const tile_fragment<T>& x, const g
   if (__any_sync(full_warp, is_nan(mine.lo))) {
     FURL_UNROLL
     for (int row = 0; row < rows_per_tile; ++row)
-      codes[row] &= shuffle_from(mine.coded ? ~0u : 0u, place.row_base | row);
+      codes[row] &= shuffle_in_eight(mine.coded ? ~0u : 0u, row);
   }
 }
 
@@ -102,7 +102,7 @@ __device__ __forceinline__ void compress_tile(const tile_fragment<T>& x, int cou
   if (place.is_first && place.begin < count)
     store_group(metadata, place.index(tile), c.meta, mine.lo, mine.step);
   u32 codes[rows_per_tile];
-  quantize_tile(x, mine, place, c.stochastic, tile, key, codes);
+  quantize_tile(x, mine, c.stochastic, tile, key, codes);
   if (count < tile_elements) clear_absent(codes, count);
   store_codes(codes, c.bits, tile_codes);
 }

@@ -63,24 +63,63 @@ __device__ __forceinline__ int row_begin(int row, int lane) {
 }
 
 // ---- Vectors of four elements ----------------------------------------------------------------
-// Streaming hints: a tile passes once.
+// With streaming hints: a tile passes once. `at` is an address in global memory, Offset bytes
+// before the vector; as a constant of the instruction it costs nothing.
 
-__device__ __forceinline__ void load_vector(const void* from, u32 (&word)[1]) {
-  word[0] = __ldcs(static_cast<const u32*>(from));
+template <int Offset>
+__device__ __forceinline__ void load_vector(u64 at, u32 (&word)[1]) {
+  asm volatile("ld.global.cs.b32 %0, [%1 + %2];" : "=r"(word[0]) : "l"(at), "n"(Offset) : "memory");
 }
-__device__ __forceinline__ void load_vector(const void* from, u32 (&word)[2]) {
-  const uint2 v = __ldcs(static_cast<const uint2*>(from));
-  word[0] = v.x;
-  word[1] = v.y;
+template <int Offset>
+__device__ __forceinline__ void load_vector(u64 at, u32 (&word)[2]) {
+  asm volatile("ld.global.cs.v2.b32 {%0, %1}, [%2 + %3];"
+               : "=r"(word[0]), "=r"(word[1])
+               : "l"(at), "n"(Offset)
+               : "memory");
 }
-__device__ __forceinline__ void load_vector(const void* from, float (&word)[4]) {
-  const float4 v = __ldcs(static_cast<const float4*>(from));
-  word[0] = v.x;
-  word[1] = v.y;
-  word[2] = v.z;
-  word[3] = v.w;
+template <int Offset>
+__device__ __forceinline__ void load_vector(u64 at, float (&word)[4]) {
+  asm volatile("ld.global.cs.v4.f32 {%0, %1, %2, %3}, [%4 + %5];"
+               : "=f"(word[0]), "=f"(word[1]), "=f"(word[2]), "=f"(word[3])
+               : "l"(at), "n"(Offset)
+               : "memory");
 }
-// For what is read again.
+template <int Offset>
+__device__ __forceinline__ void store_vector(u64 at, const u32 (&word)[1]) {
+  asm volatile("st.global.cs.b32 [%1 + %2], %0;" : : "r"(word[0]), "l"(at), "n"(Offset) : "memory");
+}
+template <int Offset>
+__device__ __forceinline__ void store_vector(u64 at, const u32 (&word)[2]) {
+  asm volatile("st.global.cs.v2.b32 [%2 + %3], {%0, %1};"
+               :
+               : "r"(word[0]), "r"(word[1]), "l"(at), "n"(Offset)
+               : "memory");
+}
+template <int Offset>
+__device__ __forceinline__ void store_vector(u64 at, const float (&word)[4]) {
+  asm volatile("st.global.cs.v4.f32 [%4 + %5], {%0, %1, %2, %3};"
+               :
+               : "f"(word[0]), "f"(word[1]), "f"(word[2]), "f"(word[3]), "l"(at), "n"(Offset)
+               : "memory");
+}
+
+/// Rows Row..7 of a lane whose elements of row 0 are at `at`.
+template <int Row = 0, class T>
+__device__ __forceinline__ void load_rows(u64 at, tile_fragment<T>& x) {
+  if constexpr (Row < rows_per_tile) {
+    load_vector<Row * row_elements* int(sizeof(T))>(at, x.word[Row]);
+    load_rows<Row + 1>(at, x);
+  }
+}
+template <int Row = 0, class T>
+__device__ __forceinline__ void store_rows(u64 at, const tile_fragment<T>& x) {
+  if constexpr (Row < rows_per_tile) {
+    store_vector<Row * row_elements* int(sizeof(T))>(at, x.word[Row]);
+    store_rows<Row + 1>(at, x);
+  }
+}
+
+// Without a hint, for what is read again.
 __device__ __forceinline__ void load_cached_vector(const void* from, u32 (&word)[2]) {
   const uint2 v = *static_cast<const uint2*>(from);
   word[0] = v.x;
@@ -93,16 +132,6 @@ __device__ __forceinline__ void load_cached_vector(const void* from, float (&wor
   word[2] = v.z;
   word[3] = v.w;
 }
-__device__ __forceinline__ void store_vector(void* to, const u32 (&word)[1]) {
-  __stcs(static_cast<u32*>(to), word[0]);
-}
-__device__ __forceinline__ void store_vector(void* to, const u32 (&word)[2]) {
-  __stcs(static_cast<uint2*>(to), uint2{word[0], word[1]});
-}
-__device__ __forceinline__ void store_vector(void* to, const float (&word)[4]) {
-  __stcs(static_cast<float4*>(to), float4{word[0], word[1], word[2], word[3]});
-}
-
 // ---- Four elements one by one ----------------------------------------------------------------
 
 /// An unsigned integer of the size of a 1- or 2-byte element.
@@ -167,10 +196,7 @@ template <class T>
 __device__ __forceinline__ void load_tile(const T* tile, int count, tile_fragment<T>& x) {
   const int lane = lane_index();
   if (count == tile_elements && is_vector_aligned(tile)) {
-    const T* const mine = tile + 4 * lane;
-    FURL_UNROLL
-    for (int row = 0; row < rows_per_tile; ++row)
-      load_vector(mine + row * row_elements, x.word[row]);
+    load_rows(__cvta_generic_to_global(tile + 4 * lane), x);
   } else {
     FURL_UNROLL
     for (int row = 0; row < rows_per_tile; ++row)
@@ -185,10 +211,7 @@ template <class T>
 __device__ __forceinline__ void store_tile(T* tile, int count, const tile_fragment<T>& x) {
   const int lane = lane_index();
   if (count == tile_elements && is_vector_aligned(tile)) {
-    T* const mine = tile + 4 * lane;
-    FURL_UNROLL
-    for (int row = 0; row < rows_per_tile; ++row)
-      store_vector(mine + row * row_elements, x.word[row]);
+    store_rows(__cvta_generic_to_global(tile + 4 * lane), x);
   } else {
     FURL_UNROLL
     for (int row = 0; row < rows_per_tile; ++row)

@@ -14,15 +14,6 @@
 
 namespace furl {
 
-namespace detail {
-
-/// Code k of a word as a float, exactly: the code becomes the last bits of 2^23.
-__device__ __forceinline__ float code_to_f32(u32 word, int k) {
-  return sub(float_of(select_bytes(word, 0x4b000000u, 0x7440u + u32(k))), 8388608.0f);
-}
-
-}  // namespace detail
-
 /// Values of a tile, before any LFC is added.
 /// Threads : one warp, all lanes with the same arguments.
 /// Shapes  : tile_codes : global, 128 * bits bytes, aligned to 4.
@@ -42,10 +33,10 @@ __device__ __forceinline__ void dequantize_tile(const u8* tile_codes, const u8* 
   if (place.begin < count) mine = load_group(metadata, place.index(tile), c.meta);
   FURL_UNROLL
   for (int row = 0; row < rows_per_tile; ++row) {
-    const float lo = shuffle_from(mine.x, place.row_base | row);
-    const float step = shuffle_from(mine.y, place.row_base | row);
+    const float lo = shuffle_in_eight(mine.x, row);
+    const float step = shuffle_in_eight(mine.y, row);
     FURL_UNROLL
-    for (int k = 0; k < 4; ++k) x.word[row][k] = fma(detail::code_to_f32(codes[row], k), step, lo);
+    for (int k = 0; k < 4; ++k) x.word[row][k] = fma(byte_to_f32(codes[row], u32(k)), step, lo);
   }
 }
 

@@ -19,7 +19,8 @@ struct tile_origin {
   u32 inner;
 };
 
-/// Cells of elements, for a grid with less than 2^30 elements in an outer index.
+/// Cells of elements. It needs less than 2^30 elements in an outer index; a grid with more is wide,
+/// and takes divisions.
 class cell_locator {
  public:
   static constexpr i64 max_plane_elements = i64(1) << 30;
@@ -52,9 +53,13 @@ class cell_locator {
   /// How far the cells of such neighbours are apart: 0 or 1.
   FURL_HD constexpr u32 cell_step() const { return grid_.inner > 1 ? 1 : 0; }
 
+  FURL_HD constexpr bool is_wide() const { return is_wide_; }
+  /// The cell of an element of any grid, by divisions.
+  FURL_HD i64 cell_by_division(i64 index) const { return cell_of(grid_, index); }
+
+  /// Pre: the grid is not wide.
   FURL_HD tile_origin origin(i64 index) const {
     tile_origin at{};
-    if (is_wide_) return at;
     const u64 plane = plane_.divide(u64(index));
     u32 rest = u32(u64(index) - plane * plane_.value);
     at.first_cell = i64(plane) * plane_cells_;
@@ -65,10 +70,9 @@ class cell_locator {
     return at;
   }
 
-  /// The cell of the element `distance` behind a tile's first, at `index`.
-  /// Pre: distance < 1024.
-  FURL_HD i64 cell(const tile_origin& at, i64 index, u32 distance) const {
-    if (is_wide_) return cell_of(grid_, index + distance);
+  /// The cell of the element `distance` behind a tile's first.
+  /// Pre: distance < 1024; the grid is not wide.
+  FURL_HD i64 cell(const tile_origin& at, u32 distance) const {
     u32 carry = at.inner + distance;
     u32 inner = 0;
     if (inner_.value > 1) inner = split(carry, inner_);

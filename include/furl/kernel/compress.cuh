@@ -55,13 +55,17 @@ template <class T>
 __global__ void __launch_bounds__(block_threads)
     compress_residuals(blob_layout layout, cell_locator locator, const T* x, u8* blob,
                        key_argument key_source) {
+  __shared__ lfc_slots slots_of_warp[warps_per_block];
+  lfc_slots& slots = slots_of_warp[threadIdx.x / warp_threads];
   const random_key key = key_source.get();
   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
     const int count = elements_in_tile(layout.num_elements, tile);
     tile_fragment<T> elements;
     load_tile(x + tile * tile_elements, count, elements);
+    look_up_lfc(blob + layout.lfc_offset, locator, tile, count, layout.meta, slots);
     tile_fragment<float> residuals;
-    subtract_lfc(elements, blob + layout.lfc_offset, locator, tile, count, layout.meta, residuals);
+    subtract_lfc(elements, slots, locator, residuals);
+    __syncwarp();  // slots are used again
     if (tile == 0) clear_padding(layout, blob);
     const tile_place place = layout.place_of(tile);
     if (place.bits == 0) continue;

@@ -27,9 +27,18 @@ __global__ void __launch_bounds__(block_threads)
     tile_fragment<T> out;
     if constexpr (Output == output::accumulate) load_tile(y + tile * tile_elements, count, out);
     tile_fragment<float> values;
-    dequantize_tile(blob + place.offset, blob + layout.meta_offset, tile, count,
-                    layout.codec_of(place), values);
-    if constexpr (Lfc) add_lfc(values, blob + layout.lfc_offset, locator, tile, count, layout.meta);
+    if constexpr (Lfc) {
+      __shared__ lfc_slots slots_of_warp[warps_per_block];
+      lfc_slots& slots = slots_of_warp[threadIdx.x / warp_threads];
+      look_up_lfc(blob + layout.lfc_offset, locator, tile, count, layout.meta, slots);
+      dequantize_tile(blob + place.offset, blob + layout.meta_offset, tile, count,
+                      layout.codec_of(place), values);
+      add_lfc(values, slots, locator);
+      __syncwarp();  // slots are used again
+    } else {
+      dequantize_tile(blob + place.offset, blob + layout.meta_offset, tile, count,
+                      layout.codec_of(place), values);
+    }
     if constexpr (Output == output::accumulate) {
       add_tile(values, out);
     } else {

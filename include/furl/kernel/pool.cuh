@@ -49,7 +49,7 @@ struct cell_list {
 };
 
 template <class T>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 6)
     pool(cell_list cells, const T* x, u8* lfc, bool vectors, dtype meta) {
   const i64 stride = i64(gridDim.x) * block_threads;
   for (i64 cell = i64(blockIdx.x) * block_threads + threadIdx.x; cell < cells.num_cells;

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""Compares what kernels execute with a checked-in table, and fails where a number rose.
+
+    check_counts.py PROGRAM TABLE LAUNCHER [ARG ...]     compare
+    check_counts.py --update PROGRAM TABLE LAUNCHER ...  write the table anew
+
+LAUNCHER is a command that takes `--report FILE -- PROGRAM ARG ...`, runs the program and appends
+one JSON line per kernel to FILE.
+"""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ELEMENTS = 1 << 22
+KEYS = ["operation", "type", "bits", "window"]
+# Thread instructions per element; 32-byte sectors over the fewest possible; shared-memory
+# wavefronts over requests (above 1: bank conflicts); bytes of local memory.
+NUMBERS = ["instructions", "load_sectors", "store_sectors", "shared_wavefronts", "local_bytes"]
+TOLERANCE = 0.005
+
+
+def cases():
+    types = ["f32", "bf16", "f16"]
+    for operation in ["compress", "decompress", "decompress_add"]:
+        for element in types:
+            for bits in range(1, 9):
+                yield operation, element, bits, 0
+        for element in types:
+            yield operation, element, 2, 8
+            yield operation, element, 2, 5
+    for operation in ["pack", "unpack"]:
+        for bits in [1, 4]:
+            yield operation, "u8", bits, 0
+
+
+def measure(launcher, program, case):
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report.json")
+        arguments = [str(word) for word in case]
+        subprocess.run([*launcher, "--report", report, "--", program, *arguments], check=True)
+        with open(report, encoding="utf-8") as lines:
+            kernels = [json.loads(line) for line in lines]
+
+    def total(field):
+        return sum(kernel[field] for kernel in kernels)
+
+    def ratio(part, whole):
+        return total(part) / total(whole) if total(whole) else 1.0
+
+    return {
+        "instructions": total("thread_instructions") / ELEMENTS,
+        "load_sectors": ratio("global_load_sectors", "global_load_ideal_sectors"),
+        "store_sectors": ratio("global_store_sectors", "global_store_ideal_sectors"),
+        "shared_wavefronts": ratio("shared_wavefronts", "shared_requests"),
+        "local_bytes": total("local_bytes"),
+    }
+
+
+def read_table(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return {tuple(row[key] for key in KEYS): row for row in csv.DictReader(file)}
+
+
+def write_table(path, rows):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(KEYS + NUMBERS)
+        for case, numbers in rows:
+            writer.writerow([*case, *(f"{numbers[name]:.4g}" for name in NUMBERS)])
+
+
+def main(arguments):
+    update = arguments[:1] == ["--update"]
+    program, table_path, *launcher = arguments[1:] if update else arguments
+    rows = [(case, measure(launcher, program, case)) for case in cases()]
+    if update:
+        write_table(table_path, rows)
+        return 0
+    table = read_table(table_path)
+    failures = 0
+    for case, numbers in rows:
+        name = " ".join(str(word) for word in case)
+        expected = table.get(tuple(str(word) for word in case))
+        if expected is None:
+            print(f"{name}: not in the table")
+            failures += 1
+            continue
+        for field in NUMBERS:
+            if numbers[field] > float(expected[field]) + TOLERANCE:
+                print(f"{name}: {field} rose from {expected[field]} to {numbers[field]:.4g}")
+                failures += 1
+    print(f"{len(rows)} cases, {failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
