@@ -10,10 +10,6 @@
 namespace furl::test::reference {
 namespace {
 
-u64 ceil_div(u64 a, u64 b) {
-  return a / b + (a % b != 0 ? 1 : 0);
-}
-
 std::size_t at(i64 index) {
   return static_cast<std::size_t>(index);
 }
@@ -28,21 +24,6 @@ float value_of(u32 bits) {
   float x = 0;
   std::memcpy(&x, &bits, 4);
   return x;
-}
-
-bool has_window(const problem& p) {
-  for (int d = 0; d < p.codec.window.rank; ++d)
-    if (p.codec.window.size[d] > 1) return true;
-  return false;
-}
-
-std::vector<i64> coordinates(const problem& p, i64 index) {
-  std::vector<i64> out(at(p.shape.rank));
-  for (int d = p.shape.rank - 1; d >= 0; --d) {
-    out[at(d)] = index % p.shape.size[d];
-    index /= p.shape.size[d];
-  }
-  return out;
 }
 
 float round_meta(float x, const problem& p, direction rounding) {
@@ -65,10 +46,6 @@ float load_meta(const std::vector<u8>& blob, u64 part, i64 index, const problem&
   for (int k = 0; k < size; ++k)
     bits |= static_cast<u32>(blob[at(i64(part) + index * size + k)]) << (8 * k);
   return value_of(size == 4 ? bits : bits << 16);
-}
-
-int bits_of_tile(const problem& p, i64 tile) {
-  return p.widths.empty() ? p.codec.bits : p.widths[at(tile)];
 }
 
 /// Position of bit `bit` of the code of an element, counted in bits from the start of its tile.
@@ -181,44 +158,6 @@ u32 code_of(float r, const pair& group, u32 u) {
 
 }  // namespace
 
-i64 num_elements(const problem& p) {
-  i64 n = 1;
-  for (int d = 0; d < p.shape.rank; ++d) n *= p.shape.size[d];
-  return n;
-}
-
-layout layout_of(const problem& p) {
-  layout out;
-  const u64 n = u64(num_elements(p));
-  const u64 meta_size = p.codec.meta == dtype::f32 ? 4 : 2;
-  for (i64 t = 0; t < i64(ceil_div(n, 1024)); ++t) {
-    out.tile.push_back(out.meta);
-    out.meta += 128 * u64(bits_of_tile(p, t));
-  }
-  const u64 groups = ceil_div(n, u64(p.codec.group));
-  out.lfc = out.meta + 16 * ceil_div(groups * 2 * meta_size, 16);
-  const u64 cells = n > 0 && has_window(p) ? u64(num_cells(p)) : 0;
-  out.size = out.lfc + 16 * ceil_div(cells * meta_size, 16);
-  return out;
-}
-
-i64 num_cells(const problem& p) {
-  i64 count = 1;
-  for (int d = 0; d < p.shape.rank; ++d)
-    count *= i64(ceil_div(u64(p.shape.size[d]), u64(p.codec.window.size[d])));
-  return count;
-}
-
-i64 cell_of(const problem& p, i64 index) {
-  const auto where = coordinates(p, index);
-  i64 cell = 0;
-  for (int d = 0; d < p.shape.rank; ++d) {
-    const i64 window = p.codec.window.size[d];
-    cell = cell * i64(ceil_div(u64(p.shape.size[d]), u64(window))) + where[at(d)] / window;
-  }
-  return cell;
-}
-
 std::vector<u8> compress(const problem& p, const std::vector<u8>& x, dtype type, random_key key) {
   const layout places = layout_of(p);
   std::vector<u8> blob(places.size, 0);
@@ -288,7 +227,7 @@ std::vector<u8> decompress_add(const problem& p, const std::vector<u8>& blob, dt
 
 std::vector<u8> pack(int bits, const std::vector<u8>& codes) {
   const i64 n = i64(codes.size());
-  std::vector<u8> blob(ceil_div(u64(n), 1024) * 128 * u64(bits), 0);
+  std::vector<u8> blob(u64(n + 1023) / 1024 * 128 * u64(bits), 0);
   for (i64 i = 0; i < n; ++i)
     store_code(blob, u64(i / 1024) * 128 * u64(bits), i, bits, codes[at(i)]);
   return blob;

@@ -44,6 +44,9 @@ struct problem {
 };
 
 i64 num_elements(const problem& p);
+bool has_window(const problem& p);
+int bits_of_tile(const problem& p, i64 tile);
+std::vector<i64> coordinates(const problem& p, i64 index);
 /// Offsets of the parts of the blob, from ceilings and products.
 struct layout {
   std::vector<u64> tile;
