@@ -69,12 +69,16 @@ std::string to_table(const std::vector<run_result>& results) {
 
 std::string to_csv(const std::vector<run_result>& results, const run_settings& settings) {
   std::ostringstream out;
-  out << "codec,epochs,batch,seed,test_accuracy,saved_bytes,plain_bytes,ratio,seconds_per_step\n";
-  for (const run_result& r : results)
+  out << "codec,epochs,batch,seed,last_loss,test_accuracy,saved_bytes,plain_bytes,ratio,"
+         "seconds_per_step\n";
+  for (const run_result& r : results) {
     out << r.kept_as.name << ',' << settings.epochs << ',' << settings.batch << ',' << settings.seed
-        << ',' << std::fixed << std::setprecision(4) << r.accuracy << ',' << r.saved_bytes << ','
+        << ',';
+    out << std::scientific << std::setprecision(8) << r.last_loss << ',';  // every bit of it
+    out << std::fixed << std::setprecision(4) << r.accuracy << ',' << r.saved_bytes << ','
         << r.plain_bytes << ',' << r.ratio() << ',' << std::setprecision(6) << r.seconds_per_step
         << '\n';
+  }
   return out.str();
 }
 

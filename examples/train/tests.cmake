@@ -10,8 +10,8 @@ add_executable(train_tests
 target_link_libraries(train_tests PRIVATE train_parts ZLIB::ZLIB GTest::gtest_main)
 gtest_discover_tests(train_tests TEST_PREFIX train. DISCOVERY_TIMEOUT 60)
 
-foreach(case IN ITEMS same_seed_same_result threads_do_not_matter missing_data truncated_data
-    bad_options csv_whole_or_not_at_all)
+foreach(case IN ITEMS same_result_with_any_number_of_threads same_seed_same_result missing_data
+    truncated_data bad_options csv_whole_or_not_at_all)
   add_test(NAME train.command.${case}
     COMMAND ${CMAKE_COMMAND} -D train=$<TARGET_FILE:train> -D case=${case}
       -D folder=${CMAKE_CURRENT_BINARY_DIR}/train_${case}

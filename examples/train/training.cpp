@@ -86,18 +86,19 @@ run_result train(const dataset& data, const scheme& kept_as, const run_settings&
   int all = settings.epochs * steps_per_epoch;
   if (settings.most_steps > 0) all = std::min(all, settings.most_steps);
 
+  run_result r;
+  r.kept_as = kept_as;
   const auto start = std::chrono::steady_clock::now();
   for (int step = 0; step < all; ++step) {
     if (step % steps_per_epoch == 0) shuffle(numbers, random);
     const index first = index(step % steps_per_epoch) * settings.batch;
     const batch b = gather(data.training, numbers.data() + first, settings.batch);
     const float rate = peak_rate * float(all - step) / float(all);
-    progress(step + 1, all, train_on(b, net, hooks, pool, rate));
+    r.last_loss = train_on(b, net, hooks, pool, rate);
+    progress(step + 1, all, r.last_loss);
   }
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
 
-  run_result r;
-  r.kept_as = kept_as;
   r.accuracy = test(data.test, net, pool);
   r.saved_bytes = hooks.saved_bytes();
   r.plain_bytes = hooks.plain_bytes();

@@ -22,9 +22,10 @@ struct run_settings {
 
 struct run_result {
   scheme kept_as;
-  double accuracy = 0.0;  // on the test set, 0..1
-  u64 saved_bytes = 0;    // per step
-  u64 plain_bytes = 0;    // per step, had nothing been compressed
+  double accuracy = 0.0;   // on the test set, 0..1
+  float last_loss = 0.0F;  // in training
+  u64 saved_bytes = 0;     // per step
+  u64 plain_bytes = 0;     // per step, had nothing been compressed
   double seconds_per_step = 0.0;
 
   double ratio() const { return double(plain_bytes) / double(saved_bytes); }
