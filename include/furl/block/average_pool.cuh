@@ -106,15 +106,16 @@ __device__ __forceinline__ float sum_vectors(const T* x, int count) {
 template <class T>
 __device__ __forceinline__ float pool_cell(const T* x, const cell_grid& grid,
                                            const cell_contents& cell, bool vectors, dtype meta) {
+  const i64 row_stride = grid.extent[2] * grid.inner;
+  const i64 plane_stride = grid.extent[1] * row_stride;
+  const T* plane = x + cell.first;
   register_sum planes;
-  for (int a = 0; a < cell.extent[0]; ++a) {
+  for (int a = 0; a < cell.extent[0]; ++a, plane += plane_stride) {
+    const T* row = plane;
     register_sum rows;
-    for (int b = 0; b < cell.extent[1]; ++b) {
-      const i64 row = (a * grid.extent[1] + b) * grid.extent[2] * grid.inner;
-      const T* const first = x + cell.first + row;
-      rows.push(vectors ? detail::sum_vectors(first, cell.extent[2])
-                        : detail::sum_run(first, cell.extent[2], grid.inner));
-    }
+    for (int b = 0; b < cell.extent[1]; ++b, row += row_stride)
+      rows.push(vectors ? detail::sum_vectors(row, cell.extent[2])
+                        : detail::sum_run(row, cell.extent[2], grid.inner));
     planes.push(rows.total());
   }
   const int count = cell.extent[0] * cell.extent[1] * cell.extent[2];

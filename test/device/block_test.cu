@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Block and warp functions on their own, and kernels at indices that no test could hold in memory.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "device/device.hpp"
+#include "furl/furl.cuh"
+
+namespace furl::test {
+namespace {
+
+using block = device_test;
+
+template <int Threads, class T>
+__global__ void min_max_kernel(const T* x, i64 count, min_max* out) {
+  __shared__ typename block_min_max<Threads>::temp_storage storage;
+  const min_max found = block_min_max<Threads>(storage).of_array(x, count);
+  out[threadIdx.x] = found;
+}
+
+template <int Threads, class T>
+min_max block_range(const std::vector<T>& x) {
+  const device_buffer in(x.size() * sizeof(T));
+  in.write(x.data());
+  const device_buffer out(sizeof(min_max) * Threads);
+  min_max_kernel<Threads><<<1, Threads>>>(in.as<const T>(), i64(x.size()), out.as<min_max>());
+  std::vector<min_max> found(Threads);
+  out.read(found.data());
+  for (const min_max& each : found) {
+    EXPECT_EQ(bits_of(each.lo), bits_of(found[0].lo));
+    EXPECT_EQ(bits_of(each.hi), bits_of(found[0].hi));
+  }
+  return found[0];
+}
+
+TEST_F(block, MinMaxOfAnyCount) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const std::size_t count : {1, 10, 17, 31, 33, 500, 1000}) {
+    EXPECT_EQ(block_range<64>(std::vector<float>(count, infinity)).lo, infinity);
+    EXPECT_EQ(block_range<64>(std::vector<float>(count, -infinity)).hi, -infinity);
+    std::vector<float> falling(count);
+    for (std::size_t i = 0; i < count; ++i) falling[i] = -3.0f - 0.5f * float(i);
+    const min_max range = block_range<256>(falling);
+    EXPECT_EQ(range.hi, -3.0f);
+    EXPECT_EQ(range.lo, falling.back());
+    falling[count / 2] = std::nanf("");
+    EXPECT_TRUE(std::isnan(block_range<1024>(falling).lo));
+    EXPECT_TRUE(std::isnan(block_range<32>(falling).hi));
+    const std::vector<f16> halves(count, f16{0xc200});
+    EXPECT_EQ(block_range<128>(halves).hi, -3.0f);
+  }
+  const min_max none = block_range<64>(std::vector<float>{});
+  EXPECT_EQ(none.lo, infinity);
+  EXPECT_EQ(none.hi, -infinity);
+  const float tiny = std::numeric_limits<float>::denorm_min();
+  EXPECT_EQ(block_range<64>(std::vector<float>{tiny, 2 * tiny}).hi, 2 * tiny);
+  EXPECT_EQ(bits_of(block_range<64>(std::vector<float>{-0.0f, 0.0f}).lo), 0x80000000u);
+}
+
+__global__ void far_tile(const float* x, i64 tile, tile_codec c, random_key key, u8* codes,
+                         u8* metadata_of_tile) {
+  tile_fragment<float> elements;
+  load_tile(x, tile_elements, elements);
+  const i64 first_group = tile * (tile_elements / c.group);
+  compress_tile(elements, tile_elements, tile, c, key, codes, metadata_of_tile - 4 * first_group);
+}
+
+/// A tile far beyond 2^32 elements, against the one-thread functions.
+TEST_F(block, IndicesBeyond32Bits) {
+  std::vector<float> x(tile_elements);
+  for (int i = 0; i < tile_elements; ++i) x[std::size_t(i)] = float((i * 37) % 256) * 0.013f;
+  const device_buffer in(x.size() * 4);
+  in.write(x.data());
+  const random_key key{0xfedcba9876543210u, 0x123456789u};
+  for (const i64 tile : {i64(1) << 20, (i64(1) << 21) - 1, (i64(1) << 22) + 3, (i64(1) << 33) + 5,
+                         (i64(1) << 45) + 7}) {
+    const tile_codec c{8, 256, dtype::bf16, true};
+    const device_buffer codes(1024);
+    const device_buffer metadata(16);
+    far_tile<<<1, 32>>>(in.as<const float>(), tile, c, key, codes.data(), metadata.data());
+    const std::vector<u8> packed = codes.bytes();
+    for (int i = 0; i < tile_elements; ++i) {
+      const int begin = i / 256 * 256;
+      float lo = x[std::size_t(begin)];
+      float hi = lo;
+      for (int j = begin; j < begin + 256; ++j) {
+        lo = std::min(lo, x[std::size_t(j)]);
+        hi = std::max(hi, x[std::size_t(j)]);
+      }
+      const group_params group = make_group(lo, hi, 8, dtype::bf16);
+      const u32 fixed = fixed_point(x[std::size_t(i)], group.lo, group.inverse);
+      const u32 expected = round_code(fixed, random_bits(u64(tile) * tile_elements + u64(i), key));
+      // With 8 bits, row r of a column is byte r of it.
+      ASSERT_EQ(packed[std::size_t(i)], expected) << "tile " << tile << " element " << i;
+    }
+  }
+}
+
+/// Few blocks for many tiles: every warp goes on to its next.
+TEST_F(block, GridsOfAnySizeWriteTheSame) {
+  const i64 n = 40 * tile_elements + 17;
+  std::vector<float> x(std::size_t(n), 0.0f);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i * 2654435761u % 1000) - 300.0f;
+  const device_buffer in(x.size() * 4);
+  in.write(x.data());
+  codec c;
+  c.window = {16};
+  const plan p = *plan::make(c, {n});
+  const blob_layout layout(p);
+  const cell_locator locator(p.grid());
+  std::vector<u8> first;
+  for (const unsigned blocks : {1u, 3u, 11u}) {
+    const device_buffer blob(p.size_bytes());
+    const device_buffer y(x.size() * 4);
+    kernel::pool<<<blocks, kernel::block_threads>>>(
+        kernel::cell_list(p.grid()), in.as<const float>(), blob.data() + p.lfc_offset(), false,
+        dtype::bf16);
+    kernel::compress_residuals<<<blocks, kernel::block_threads>>>(
+        layout, locator, in.as<const float>(), blob.data(), kernel::key_argument{{1, 2}, nullptr});
+    kernel::decompress<float, kernel::output::replace, true>
+        <<<blocks, kernel::block_threads>>>(layout, locator, blob.data(), y.as<float>());
+    auto written = blob.bytes();
+    const auto values = y.bytes();
+    written.insert(written.end(), values.begin(), values.end());
+    if (first.empty()) first = written;
+    EXPECT_EQ(written, first) << blocks;
+  }
+}
+
+}  // namespace
+}  // namespace furl::test
