@@ -14,9 +14,10 @@ namespace {
 /// The device's copy of an array in host memory, made only if the pointer is not null.
 class mirror {
  public:
-  mirror(const void* host, u64 size) : size_(host == nullptr ? 0 : size) {
+  mirror(const void* host, u64 size, u64 element_bytes = 1) {
     if (host == nullptr) return;
-    buffer_.emplace(size_, reinterpret_cast<std::uintptr_t>(host) % 64);
+    const u64 misalignment = reinterpret_cast<std::uintptr_t>(host) % 64;
+    buffer_.emplace(size, misalignment / element_bytes * element_bytes);
     buffer_->write(host);
   }
   void* data() const { return buffer_ ? buffer_->data() : nullptr; }
@@ -25,7 +26,6 @@ class mirror {
   }
 
  private:
-  u64 size_;
   std::optional<device_buffer> buffer_;
 };
 
@@ -35,7 +35,7 @@ class device_backend final : public backend {
 
   status compress(const plan& p, const_values x, bytes blob, random_key key,
                   const_bytes widths) override {
-    const mirror in(x.data, bytes_of(x.num_elements, x.type));
+    const mirror in(x.data, bytes_of(x.num_elements, x.type), u64(size_bytes(x.type)));
     const mirror out(blob.data, blob.size_bytes);
     const mirror tile_widths(widths.data, widths.size_bytes);
     const device_buffer workspace(workspace_bytes(p));
@@ -91,7 +91,7 @@ class device_backend final : public backend {
   status restore(const plan& p, const_bytes blob, values y, const_bytes widths,
                  const Function& function) {
     const mirror in(blob.data, blob.size_bytes);
-    const mirror out(y.data, bytes_of(y.num_elements, y.type));
+    const mirror out(y.data, bytes_of(y.num_elements, y.type), u64(size_bytes(y.type)));
     const mirror tile_widths(widths.data, widths.size_bytes);
     const device_buffer workspace(workspace_bytes(p));
     const status s = function(p, {in.data(), blob.size_bytes}, {out.data(), y.type, y.num_elements},

@@ -9,8 +9,8 @@
 namespace furl::test {
 
 /// The device as a back end for tests that hold host memory. Everything is copied to allocations of
-/// the exact size and the same misalignment, and back; bytes of a blob beyond plan.size_bytes() are
-/// not part of the copy. Null and empty arrays are passed on as they are.
+/// the exact size and the same misalignment, in whole elements (the device takes no other), and
+/// back. Null pointers are passed on as they are.
 /// Null if there is no device and FURL_REQUIRE_DEVICE does not ask for one.
 std::unique_ptr<backend> make_device_backend();
 

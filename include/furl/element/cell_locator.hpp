@@ -75,19 +75,16 @@ class cell_locator {
   FURL_HD i64 cell(const tile_origin& at, u32 distance) const {
     u32 carry = at.inner + distance;
     u32 inner = 0;
+    u32 a = 0;
+    u32 b = 0;
+    // A dimension of 1, as unused ones are, would only hand on the carry.
     if (inner_.value > 1) inner = split(carry, inner_);
     carry += at.pooled[2];
     const u32 c = split(carry, extent_[2]);
-    u32 a = 0;
-    u32 b = 0;
-    if (extent_[1].value > 1) {
-      carry += at.pooled[1];
-      b = split(carry, extent_[1]);
-      if (extent_[0].value > 1) {
-        carry += at.pooled[0];
-        a = split(carry, extent_[0]);
-      }
-    }
+    carry += at.pooled[1];
+    if (extent_[1].value > 1) b = split(carry, extent_[1]);
+    carry += at.pooled[0];
+    if (extent_[0].value > 1) a = split(carry, extent_[0]);
     u32 cell = carry * cells_[0] + window_[0].divide(a);
     cell = cell * cells_[1] + window_[1].divide(b);
     cell = cell * cells_[2] + window_[2].divide(c);

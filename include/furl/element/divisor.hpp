@@ -33,6 +33,18 @@ constexpr u64 reciprocal(u64 d, int power) {
 
 }  // namespace detail
 
+/// The upper half of a product.
+FURL_HD u64 high_product(u64 a, u64 b) {
+#if defined(__CUDA_ARCH__)
+  return __umul64hi(a, b);
+#else
+  const u64 low = (a & 0xffffffffu) * (b & 0xffffffffu);
+  const u64 cross = (a >> 32) * (b & 0xffffffffu) + (low >> 32);
+  const u64 other = (a & 0xffffffffu) * (b >> 32) + (cross & 0xffffffffu);
+  return (a >> 32) * (b >> 32) + (cross >> 32) + (other >> 32);
+#endif
+}
+
 /// For n below 2^31: n / value is exact, because the multiplier's error times n stays below 2^31.
 struct divisor32 {
   u32 value = 1;
@@ -68,13 +80,7 @@ struct divisor64 {
         multiplier(detail::reciprocal(d, 63 + detail::ceil_log2(d))),
         shift(u32(detail::ceil_log2(d))) {}
 
-  FURL_HD u64 divide(u64 n) const {
-#if defined(__CUDA_ARCH__)
-    return __umul64hi(2 * n, multiplier) >> shift;
-#else
-    return n / value;
-#endif
-  }
+  FURL_HD u64 divide(u64 n) const { return high_product(2 * n, multiplier) >> shift; }
 };
 
 }  // namespace furl

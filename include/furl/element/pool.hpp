@@ -105,7 +105,7 @@ FURL_HD float cell_mean(float sum, int count) {
 /// A mean as it is stored and subtracted: in the metadata type, finite, and never -0.
 FURL_HD float lfc_value(float mean, dtype meta) {
   if (meta == dtype::bf16) mean = f32_from_bf16(bf16_nearest(mean));
-  return is_finite(mean) ? add(mean, 0.0f) : 0.0f;
+  return float_of(select(is_finite(mean), bits_of(add(mean, 0.0f)), 0u));
 }
 
 }  // namespace furl
