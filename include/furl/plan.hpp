@@ -64,6 +64,15 @@ constexpr bool operator!=(const codec& a, const codec& b) {
   return !(a == b);
 }
 
+namespace detail {
+
+/// Without overflow for any count.
+constexpr i64 ceil_div(i64 count, i64 size) {
+  return count / size + (count % size != 0 ? 1 : 0);
+}
+
+}  // namespace detail
+
 /// What a plan is for: one width for all codes, a width per tile, or ready-made codes.
 enum class plan_kind : u8 { uniform, mixed, codes };
 
@@ -88,9 +97,9 @@ class plan {
   constexpr u64 meta_offset() const { return meta_offset_; }  // bytes from the blob's base
   constexpr u64 lfc_offset() const { return lfc_offset_; }    // likewise
   constexpr i64 num_elements() const { return num_elements_; }
-  constexpr i64 num_tiles() const { return (num_elements_ + tile_elements - 1) / tile_elements; }
+  constexpr i64 num_tiles() const { return detail::ceil_div(num_elements_, tile_elements); }
   constexpr i64 num_groups() const {
-    return kind_ == plan_kind::codes ? 0 : (num_elements_ - 1 + codec_.group) / codec_.group;
+    return kind_ == plan_kind::codes ? 0 : detail::ceil_div(num_elements_, codec_.group);
   }
   constexpr i64 num_cells() const { return has_lfc() ? grid_.num_cells() : 0; }
   constexpr bool has_lfc() const { return has_lfc_; }
@@ -112,7 +121,7 @@ class plan {
   friend constexpr bool operator!=(const plan& a, const plan& b) { return !(a == b); }
 
  private:
-  static constexpr i64 no_elements_[1] = {0};
+  static constexpr i64 no_elements[1] = {0};
 
   constexpr status set_shape(const extents& shape);
   constexpr status set_window();
@@ -121,7 +130,7 @@ class plan {
   static constexpr result<plan> finish(plan p, const extents& shape);
 
   furl::codec codec_{};
-  extents shape_{no_elements_, 1};
+  extents shape_{no_elements, 1};
   cell_grid grid_{};
   i64 num_elements_ = 0;
   u64 sum_of_widths_ = 0;
@@ -171,7 +180,7 @@ constexpr status check_groups(const codec& c) {
 }  // namespace detail
 
 constexpr status plan::set_shape(const extents& shape) {
-  shape_ = shape;
+  shape_ = extents(shape.size, shape.rank);  // without what may stand beyond the rank
   if (shape.rank < 0 || shape.rank > max_rank)
     return {error::out_of_range, "shape.rank", shape.rank, "must be 0..8"};
   bool empty = false;
@@ -190,6 +199,7 @@ constexpr status plan::set_shape(const extents& shape) {
 }
 
 constexpr status plan::set_window() {
+  codec_.window = extents(codec_.window.size, codec_.window.rank);
   const extents& window = codec_.window;
   if (window.rank == 0) return {};
   if (window.rank != shape_.rank)

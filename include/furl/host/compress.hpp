@@ -26,7 +26,12 @@ namespace detail {
 class compressor {
  public:
   compressor(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths)
-      : plan_(p), x_(x), blob_(static_cast<u8*>(blob.data)), key_(key), cursor_(p, widths) {
+      : plan_(p),
+        x_(x),
+        blob_(static_cast<u8*>(blob.data)),
+        key_(key),
+        cursor_(p, widths),
+        lfc_(p, blob_ + p.lfc_offset()) {
     if (p.codec().rounding == rounding::nearest)
       std::fill(std::begin(u_.word), std::end(u_.word), in_each_byte(nearest_bits));
   }
@@ -46,6 +51,7 @@ class compressor {
     const auto* const u = reinterpret_cast<const u8*>(u_.word);
     u8* const metadata = blob_ + plan_.meta_offset();
     for (int begin = 0; begin < count; begin += group) {
+      prefetch_next<T>(first + tile_elements + begin, group);
       const range span = min_max(r + begin, group);
       const group_params params = make_group(span.lo, span.hi, cursor_.bits(), meta);
       quantize_group(r + begin, group, params, u + begin, codes + begin);
@@ -61,21 +67,41 @@ class compressor {
   /// The tile's elements less their LFC. Absent ones repeat the last, so as not to widen its group.
   template <class T>
   const float* residuals(i64 first, int count) {
-    if constexpr (std::is_same_v<T, float>) {
-      const float* const x = static_cast<const float*>(x_.data) + first;
-      if (count == tile_elements && !plan_.has_lfc() &&
-          reinterpret_cast<std::uintptr_t>(x) % alignof(float) == 0)
-        return x;
+    const float* const x = elements<T>(first, count);
+    if (plan_.has_lfc()) {
+      lfc_.visit(first, count, [&](int begin, int length, const float* lfc) {
+        subtract(x + begin, lfc, length, residuals_ + begin);
+      });
     }
-    tile_elements_of<T> x;
-    x.load(x_.data, first, count);
-    alignas(64) float lfc[tile_elements + expand_slack];
-    std::fill(lfc, lfc + tile_elements, 0.0f);
-    if (plan_.has_lfc()) expand_lfc(plan_, blob_ + plan_.lfc_offset(), first, count, lfc);
-    float* __restrict r = residuals_;
-    for (int i = 0; i < tile_elements; ++i) r[i] = sub(to_f32(x.element[i]), lfc[i]);
+    if (count == tile_elements) return plan_.has_lfc() ? residuals_ : x;
+    if (!plan_.has_lfc()) std::copy(x, x + count, residuals_);
     std::fill(residuals_ + count, residuals_ + tile_elements, residuals_[count - 1]);
     return residuals_;
+  }
+
+  template <class T>
+  void prefetch_next(i64 first, i64 count) const {
+    count = std::min(count, plan_.num_elements() - first);
+    if (!plan_.has_lfc())  // else pooling has been there before
+      prefetch(static_cast<const u8*>(x_.data) + first * i64(sizeof(T)), count * i64(sizeof(T)));
+  }
+
+  /// The tile's elements, in place where these and expand_slack more can be read so.
+  template <class T>
+  const float* elements(i64 first, int count) {
+    const void* const x = static_cast<const u8*>(x_.data) + first * i64(sizeof(T));
+    if (std::is_same_v<T, float> && plan_.num_elements() - first >= tile_elements + expand_slack &&
+        reinterpret_cast<std::uintptr_t>(x) % alignof(float) == 0)
+      return static_cast<const float*>(x);
+    load_floats<T>(x, 0, count, elements_);
+    return elements_;
+  }
+
+  /// r = x - lfc, up to expand_slack floats beyond the count.
+  static void subtract(const float* __restrict x, const float* __restrict lfc, int count,
+                       float* __restrict r) {
+    for (int j = 0; j < count; j += expand_slack)
+      for (int i = j; i < j + expand_slack; ++i) r[i] = sub(x[i], lfc[i]);
   }
 
   const plan& plan_;
@@ -83,9 +109,11 @@ class compressor {
   u8* const blob_;
   const random_key key_;
   tile_cursor cursor_;
+  lfc_reader lfc_;
   tile_bytes u_;
   tile_bytes codes_;
-  alignas(64) float residuals_[tile_elements];
+  alignas(64) float elements_[tile_elements + expand_slack] = {};
+  alignas(64) float residuals_[tile_elements + expand_slack];
 };
 
 /// The work in units that can be done apart: bands, so that each cell has one writer, or tiles.

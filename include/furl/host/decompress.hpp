@@ -25,7 +25,7 @@ template <class T, output Output>
 class decompressor {
  public:
   decompressor(const plan& p, const u8* blob, void* y, const_bytes widths)
-      : plan_(p), blob_(blob), y_(y), cursor_(p, widths) {}
+      : plan_(p), blob_(blob), y_(y), cursor_(p, widths), lfc_(p, blob + p.lfc_offset()) {}
 
   void decompress_tile(i64 tile) {
     cursor_.move_to(tile);
@@ -41,15 +41,15 @@ class decompressor {
     const u8* const metadata = blob_ + plan_.meta_offset();
     for (int begin = 0; begin < count; begin += group) {
       const i64 pair = 2 * ((first + begin) / group);
+      prefetch_next(first + tile_elements + begin, group);
       dequantize_group(codes + begin, group, load_meta(metadata, pair, meta),
                        load_meta(metadata, pair + 1, meta), target + begin);
     }
     if (v != nullptr) return;
     if (plan_.has_lfc()) {
-      alignas(64) float lfc[tile_elements + expand_slack];
-      std::fill(lfc + count, lfc + tile_elements, 0.0f);
-      expand_lfc(plan_, blob_ + plan_.lfc_offset(), first, count, lfc);
-      add_to_values(lfc);
+      lfc_.visit(first, count, [&](int from, int length, const float* lfc) {
+        add_to(values_ + from, lfc, length);
+      });
     }
     store_values(first, count);
   }
@@ -66,8 +66,13 @@ class decompressor {
     return nullptr;
   }
 
-  void add_to_values(const float* __restrict lfc) {
-    for (int i = 0; i < tile_elements; ++i) values_[i] = add(values_[i], lfc[i]);
+  void prefetch_next(i64 first, i64 count) const {
+    count = std::min(count, plan_.num_elements() - first);
+    prefetch(static_cast<const u8*>(y_) + first * i64(sizeof(T)), count * i64(sizeof(T)));
+  }
+
+  static void add_to(float* __restrict v, const float* __restrict lfc, int count) {
+    for (int i = 0; i < count; ++i) v[i] = add(v[i], lfc[i]);
   }
 
   void store_values(i64 first, int count) {
@@ -84,6 +89,7 @@ class decompressor {
   const u8* const blob_;
   void* const y_;
   tile_cursor cursor_;
+  lfc_reader lfc_;
   tile_bytes codes_;
   alignas(64) float values_[tile_elements];
 };

@@ -5,7 +5,6 @@
 // The low-frequency component on the host: from cells back to the elements that they cover.
 
 #include <algorithm>
-#include <cstring>
 
 #include "furl/config.hpp"
 #include "furl/dtype.hpp"
@@ -19,21 +18,31 @@ namespace furl::host::detail {
 /// order, without divisions.
 class row_walk {
  public:
-  row_walk(const cell_grid& grid, i64 first) : grid_(grid) {
-    const grid_position at = position_of(grid, first);
-    position_ = at.pooled[2] * grid.inner + at.inner;
-    cell_row_ = (at.outer * grid.cells[0] + at.pooled[0] / grid.window[0]) * grid.cells[1] +
-                at.pooled[1] / grid.window[1];
+  explicit row_walk(const cell_grid& grid) : grid_(grid) {}
+
+  /// Moves to an element. To be called first.
+  void seek(i64 element) {
+    const grid_position at = position_of(grid_, element);
+    position_ = at.pooled[2] * grid_.inner + at.inner;
+    cell_row_ = (at.outer * grid_.cells[0] + at.pooled[0] / grid_.window[0]) * grid_.cells[1] +
+                at.pooled[1] / grid_.window[1];
     for (int d = 0; d < 2; ++d) {
-      left_in_extent_[d] = grid.extent[d] - at.pooled[d];
-      left_in_cell_[d] = grid.window[d] - at.pooled[d] % grid.window[d];
+      left_in_extent_[d] = grid_.extent[d] - at.pooled[d];
+      left_in_cell_[d] = grid_.window[d] - at.pooled[d] % grid_.window[d];
     }
   }
 
   i64 position() const { return position_; }  // elements from the start of the row
   i64 cell_row() const { return cell_row_; }  // which row of cells the row lies in
 
-  void next() {
+  /// Moves on by `count` elements, at most to the start of the next row.
+  void advance(i64 count) {
+    position_ += count;
+    if (position_ == grid_.extent[2] * grid_.inner) next_row();
+  }
+
+ private:
+  void next_row() {
     position_ = 0;
     if (--left_in_extent_[1] > 0) {
       if (--left_in_cell_[1] == 0) {
@@ -55,25 +64,15 @@ class row_walk {
     ++cell_row_;
   }
 
- private:
   const cell_grid& grid_;
-  i64 position_;
-  i64 cell_row_;
-  i64 left_in_extent_[2];
-  i64 left_in_cell_[2];
+  i64 position_ = 0;
+  i64 cell_row_ = 0;
+  i64 left_in_extent_[2] = {};
+  i64 left_in_cell_[2] = {};
 };
 
-/// Floats that expand_lfc may write beyond the last element asked for.
+/// Floats that expand_row may write beyond the last element asked for.
 inline constexpr int expand_slack = 8;
-
-/// Copies at least `count` floats, eight at a time, each eight read before they are written.
-inline void copy_eights(const float* from, i64 count, float* to) {
-  for (i64 i = 0; i < count; i += expand_slack) {
-    float eight[expand_slack];
-    std::memcpy(eight, from + i, sizeof eight);
-    std::memcpy(to + i, eight, sizeof eight);
-  }
-}
 
 /// LFC values of elements position .. position + count - 1 of a row. lfc: the row's first cell.
 template <class Meta>
@@ -103,27 +102,56 @@ void expand_row(const cell_grid& g, const u8* lfc, i64 position, i64 count, floa
   }
 }
 
-/// The LFC value of each of `count` elements from `first` on, into out.
-/// Pre: out has room for count + expand_slack floats.
-inline void expand_lfc(const plan& p, const u8* lfc, i64 first, int count, float* out) {
-  const cell_grid& g = p.grid();
-  const i64 row_length = g.extent[2] * g.inner;
-  const i64 row_bytes = g.cells[2] * g.inner * size_bytes(p.codec().meta);
-  row_walk row(g, first);
-  i64 row_before = -1;  // row of cells whose values fill the row_length floats before `out`
-  for (float* const end = out + count; out < end; row.next()) {
-    const i64 length = std::min<i64>(row_length - row.position(), end - out);
-    const u8* const cells = lfc + row.cell_row() * row_bytes;
-    if (row.cell_row() == row_before) {
-      copy_eights(out - row_length, length, out);
-    } else if (p.codec().meta == dtype::f32) {
-      expand_row<float>(g, cells, row.position(), length, out);
-    } else {
-      expand_row<bf16>(g, cells, row.position(), length, out);
+/// The LFC values of elements in order.
+class lfc_reader {
+ public:
+  /// lfc: the LFC part of the blob.
+  lfc_reader(const plan& p, const u8* lfc)
+      : grid_(p.grid()), meta_(p.codec().meta), lfc_(lfc), row_(p.grid()) {}
+
+  /// Calls function(begin, count, values) for consecutive stretches begin .. begin + count - 1 of
+  /// the `count` elements from `first` on. Pre: count is at most tile_elements.
+  template <class Function>
+  void visit(i64 first, int count, const Function& function) {
+    if (first != next_) row_.seek(first);
+    next_ = first + count;
+    const i64 row_length = grid_.extent[2] * grid_.inner;
+    // Rows that share their cells follow each other. A row that is pooled along itself alone shares
+    // them with none, and may not be pooled to its end yet.
+    const bool shared = grid_.first_pooled < 2 && row_length <= tile_elements;
+    for (int begin = 0; begin < count;) {
+      const i64 length = std::min<i64>(row_length - row_.position(), count - begin);
+      if (!shared) {
+        expand(row_.position(), length);
+        function(begin, int(length), values_);
+      } else {
+        if (row_.cell_row() != expanded_row_) expand(0, row_length);
+        expanded_row_ = row_.cell_row();
+        function(begin, int(length), values_ + row_.position());
+      }
+      begin += int(length);
+      row_.advance(length);
     }
-    row_before = row.position() == 0 ? row.cell_row() : -1;
-    out += length;
   }
-}
+
+ private:
+  void expand(i64 position, i64 count) {
+    const i64 row_bytes = grid_.cells[2] * grid_.inner * size_bytes(meta_);
+    const u8* const cells = lfc_ + row_.cell_row() * row_bytes;
+    if (meta_ == dtype::f32) {
+      expand_row<float>(grid_, cells, position, count, values_);
+    } else {
+      expand_row<bf16>(grid_, cells, position, count, values_);
+    }
+  }
+
+  const cell_grid& grid_;
+  const dtype meta_;
+  const u8* const lfc_;
+  row_walk row_;
+  i64 next_ = -1;          // the element that row_ stands at
+  i64 expanded_row_ = -1;  // row of cells that values_ holds
+  alignas(64) float values_[tile_elements + 2 * expand_slack] = {};
+};
 
 }  // namespace furl::host::detail

@@ -139,15 +139,27 @@ void store_at(void* data, i64 index, T value) {
   std::memcpy(static_cast<u8*>(data) + index * i64(sizeof(T)), &value, sizeof(T));
 }
 
-/// Elements first .. first + count - 1 of an array as floats.
+/// Elements first .. first + count - 1 of an array at any alignment, as floats.
 template <class T>
 void load_floats(const void* data, i64 first, int count, float* __restrict out) {
-  const u8* __restrict const from = static_cast<const u8*>(data) + first * i64(sizeof(T));
+  const u8* __restrict from = static_cast<const u8*>(data) + first * i64(sizeof(T));
   if constexpr (std::is_same_v<T, float>) {
     std::memcpy(out, from, static_cast<std::size_t>(count) * sizeof(float));
   } else {
     for (int i = 0; i < count; ++i) out[i] = to_f32(load_at<T>(from, i));
   }
+}
+
+/// Asks for the next `size` bytes of an array ahead of their use. A tile of f32 is a page, at whose
+/// end hardware prefetchers stop.
+inline void prefetch(const void* data, i64 size) {
+#if defined(__GNUC__)
+  constexpr int cache_line_bytes = 64;
+  for (i64 at = 0; at < size; at += cache_line_bytes)
+    __builtin_prefetch(static_cast<const u8*>(data) + at);
+#else
+  (void)data, (void)size;
+#endif
 }
 
 /// A tile's elements in the caller's type.

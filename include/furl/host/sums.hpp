@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Pairwise sums (README, A2) over vectors of partial sums, for pooling.
+
+#include <utility>
+
+#include "furl/config.hpp"
+#include "furl/element/arithmetic.hpp"
+
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
+namespace furl::host::detail {
+
+/// sums[i] = terms[2i] + terms[2i + 1].
+inline void add_pairs(const float* __restrict terms, int count, float* __restrict sums) {
+  for (int i = 0; i < count; ++i) sums[i] = add(terms[2 * i], terms[2 * i + 1]);
+}
+
+/// sums[i] = the tree over terms[8i] .. terms[8i + 7]: three add_pairs at once.
+inline void add_eights(const float* __restrict terms, int count, float* __restrict sums) {
+  int i = 0;
+#if defined(__AVX__)
+  for (; i + 8 <= count; i += 8, terms += 64) {
+    const auto load = [terms](int k) { return _mm256_loadu_ps(terms + 8 * k); };
+    const auto four = [load](int k) {  // halves of the sums of terms 8k .. 8k + 31
+      return _mm256_hadd_ps(_mm256_hadd_ps(load(k), load(k + 1)),
+                            _mm256_hadd_ps(load(k + 2), load(k + 3)));
+    };
+    const __m256 first = four(0);
+    const __m256 last = four(4);
+    _mm256_storeu_ps(sums + i, _mm256_add_ps(_mm256_permute2f128_ps(first, last, 0x20),
+                                             _mm256_permute2f128_ps(first, last, 0x31)));
+  }
+#endif
+  for (; i < count; ++i, terms += 8) {
+    sums[i] = add(add(add(terms[0], terms[1]), add(terms[2], terms[3])),
+                  add(add(terms[4], terms[5]), add(terms[6], terms[7])));
+  }
+}
+
+/// Reduces `sums` runs of `width` neighbours, a power of two above 1, to their sums, by way of two
+/// scratch arrays of half as many floats. Returns the one that holds the result.
+inline float* add_neighbours(const float* terms, int sums, int width, float* scratch,
+                             float* other) {
+  while (width > 1) {
+    if (width >= 8) {
+      width /= 8;
+      add_eights(terms, sums * width, scratch);
+    } else {
+      width /= 2;
+      add_pairs(terms, sums * width, scratch);
+    }
+    terms = scratch;
+    std::swap(scratch, other);
+  }
+  return other;
+}
+
+inline void add_to(float* __restrict left, const float* __restrict right, int count) {
+  for (int i = 0; i < count; ++i) left[i] = add(left[i], right[i]);
+}
+
+/// Tree over `terms` vectors of `count` floats, `stride` apart, into the first of them.
+inline void add_vectors(float* vectors, int terms, i64 stride, int count) {
+  if (terms == 8) {  // the commonest: in one pass
+    for (float* v = vectors; v < vectors + count; ++v) {
+      const float low = add(add(v[0], v[stride]), add(v[2 * stride], v[3 * stride]));
+      const float high = add(add(v[4 * stride], v[5 * stride]), add(v[6 * stride], v[7 * stride]));
+      *v = add(low, high);
+    }
+    return;
+  }
+  for (int step = 1; step < terms; step *= 2)
+    for (int t = 0; t + step < terms; t += 2 * step)
+      add_to(vectors + t * stride, vectors + (t + step) * stride, count);
+}
+
+}  // namespace furl::host::detail
