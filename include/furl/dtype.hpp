@@ -17,9 +17,11 @@ FURL_HD constexpr int size_bytes(dtype type) {
   return type == dtype::f32 ? 4 : 2;
 }
 
+#if !defined(__CUDACC_RTC__)
 constexpr const char* name(dtype type) {
   return type == dtype::f32 ? "f32" : type == dtype::f16 ? "f16" : "bf16";
 }
+#endif
 
 /// IEEE binary16 and bfloat16 as bit patterns: layout-compatible with every framework's own type.
 struct f16 {

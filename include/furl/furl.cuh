@@ -7,5 +7,8 @@
 #include "furl/codes.cuh"
 #include "furl/compress.cuh"
 #include "furl/decompress.cuh"
-#include "furl/furl.hpp"
 #include "furl/stash.cuh"
+
+#if !defined(__CUDACC_RTC__)
+#include "furl/furl.hpp"
+#endif

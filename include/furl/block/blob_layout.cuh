@@ -8,7 +8,10 @@
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
 #include "furl/dtype.hpp"
+
+#if !defined(__CUDACC_RTC__)
 #include "furl/plan.hpp"
+#endif
 
 namespace furl {
 
@@ -39,6 +42,7 @@ struct blob_layout {
   const u64* chunk_sums = nullptr;
 
   blob_layout() = default;
+#if !defined(__CUDACC_RTC__)
   explicit constexpr blob_layout(const plan& p)
       : num_elements(p.num_elements()),
         num_tiles(p.num_tiles()),
@@ -51,6 +55,7 @@ struct blob_layout {
         group(p.codec().group),
         meta(p.codec().meta),
         stochastic(p.codec().rounding == rounding::stochastic) {}
+#endif
 
   /// Threads : one warp, all lanes with the same tile.
   /// Shared  : none. Sync : within the warp.

@@ -27,7 +27,7 @@ class cell_locator {
 
   cell_locator() = default;
   /// Pre: the grid has elements.
-  explicit constexpr cell_locator(const cell_grid& g) {
+  FURL_HD explicit constexpr cell_locator(const cell_grid& g) {
     const u64 plane = plane_elements(g);
     is_wide_ = plane >= u64(max_plane_elements);
     grid_ = g;
@@ -101,7 +101,7 @@ class cell_locator {
   }
 
   /// Elements of an outer index; saturates.
-  static constexpr u64 plane_elements(const cell_grid& g) {
+  FURL_HD static constexpr u64 plane_elements(const cell_grid& g) {
     u64 product = u64(g.inner);
     for (int d = 0; d < 3; ++d) product *= u64(g.extent[d]);  // at most n < 2^63
     return product;

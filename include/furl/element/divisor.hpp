@@ -12,14 +12,14 @@ namespace furl {
 namespace detail {
 
 /// Smallest s with d <= 2^s.
-constexpr int ceil_log2(u64 d) {
+FURL_HD constexpr int ceil_log2(u64 d) {
   int s = 0;
   while (s < 63 && (u64(1) << s) < d) ++s;
   return s;
 }
 
 /// ceil(2^power / d), which must be below 2^64. Schoolbook division, bit by bit.
-constexpr u64 reciprocal(u64 d, int power) {
+FURL_HD constexpr u64 reciprocal(u64 d, int power) {
   u64 quotient = 0;
   u64 rest = 1;  // of the leading 1; below d, but for d == 1
   if (d == 1) return u64(1) << power;
@@ -53,7 +53,7 @@ struct divisor32 {
 
   constexpr divisor32() = default;
   /// Pre: 1 <= d < 2^31.
-  explicit constexpr divisor32(u32 d)
+  FURL_HD explicit constexpr divisor32(u32 d)
       : value(d),
         multiplier(u32(detail::reciprocal(d, 31 + detail::ceil_log2(d)))),
         shift(u32(detail::ceil_log2(d))) {}
@@ -75,7 +75,7 @@ struct divisor64 {
 
   constexpr divisor64() = default;
   /// Pre: 1 <= d < 2^63.
-  explicit constexpr divisor64(u64 d)
+  FURL_HD explicit constexpr divisor64(u64 d)
       : value(d),
         multiplier(detail::reciprocal(d, 63 + detail::ceil_log2(d))),
         shift(u32(detail::ceil_log2(d))) {}

@@ -5,10 +5,11 @@
 // Launching on a stream whatever device is current, with the caller's CUDA state left as it was.
 
 #include "furl/config.hpp"
-#include "furl/status.hpp"
 
 #if !defined(__CUDACC_RTC__)
 #include <cuda_runtime.h>
+
+#include "furl/status.hpp"
 #endif
 
 namespace furl::kernel {
@@ -19,7 +20,7 @@ inline constexpr int warps_per_block = block_threads / 32;
 inline constexpr i64 max_blocks = 1 << 16;
 
 /// Blocks for a number of warps' worth of work, at least 1.
-constexpr unsigned blocks_for(i64 num_warps) {
+FURL_HD constexpr unsigned blocks_for(i64 num_warps) {
   const i64 blocks = (num_warps - 1) / warps_per_block + 1;
   return unsigned(blocks < 1 ? 1 : blocks < max_blocks ? blocks : max_blocks);
 }

@@ -21,7 +21,7 @@ struct cell_list {
   divisor64 cells[3];
 
   cell_list() = default;
-  explicit constexpr cell_list(const cell_grid& g)
+  FURL_HD explicit constexpr cell_list(const cell_grid& g)
       : grid(g),
         num_cells(g.num_cells()),
         inner(u64(g.inner)),

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Every header outside host/ compiles at run time, alone, and so does a kernel made from them.
+
+#include <gtest/gtest.h>
+#include <nvrtc.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace furl::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Empty if the source compiles without a warning, else what the compiler says.
+std::string compile(const std::string& source, const std::string& standard,
+                    bool default_device = false) {
+  nvrtcProgram program = nullptr;
+  EXPECT_EQ(nvrtcCreateProgram(&program, source.c_str(), "test.cu", 0, nullptr, nullptr),
+            NVRTC_SUCCESS);
+  std::vector<std::string> options = {"--std=" + standard, "--gpu-architecture=compute_90",
+                                      "-I" FURL_INCLUDE_DIR};
+  if (default_device) options.push_back("--device-as-default-execution-space");
+  const std::string folders = FURL_CUDA_INCLUDE_DIRS;
+  for (std::size_t begin = 0; begin < folders.size();) {
+    const std::size_t end = std::min(folders.find(';', begin), folders.size());
+    options.push_back("-I" + folders.substr(begin, end - begin));
+    options.push_back("-I" + folders.substr(begin, end - begin) + "/cccl");
+    begin = end + 1;
+  }
+  std::vector<const char*> pointers;
+  for (const std::string& option : options) pointers.push_back(option.c_str());
+  const nvrtcResult result =
+      nvrtcCompileProgram(program, static_cast<int>(pointers.size()), pointers.data());
+  std::size_t size = 0;
+  EXPECT_EQ(nvrtcGetProgramLogSize(program, &size), NVRTC_SUCCESS);
+  std::string log(size, '\0');
+  EXPECT_EQ(nvrtcGetProgramLog(program, log.data()), NVRTC_SUCCESS);
+  EXPECT_EQ(nvrtcDestroyProgram(&program), NVRTC_SUCCESS);
+  const std::string said = log.c_str();
+  return result != NVRTC_SUCCESS && said.empty() ? nvrtcGetErrorString(result) : said;
+}
+
+std::vector<std::string> headers() {
+  std::vector<std::string> found;
+  const fs::path root = FURL_INCLUDE_DIR;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    const std::string name = fs::relative(entry.path(), root).generic_string();
+    // The umbrella and the handle for host memory belong to host/, whatever folder they are in.
+    const bool host = name.find("/host/") != std::string::npos || name == "furl/furl.hpp" ||
+                      name == "furl/stash.hpp";
+    if (entry.is_regular_file() && !host) found.push_back(name);
+  }
+  return found;
+}
+
+/// What a kernel is made from: needs no option. The rest, such as plans, is not marked for the
+/// device, and needs --device-as-default-execution-space.
+bool is_for_kernels(const std::string& name) {
+  for (const char* folder : {"furl/element/", "furl/block/", "furl/kernel/", "furl/dtype.hpp"})
+    if (name.rfind(folder, 0) == 0) return true;
+  return false;
+}
+
+TEST(Nvrtc, CompilesEveryHeaderAlone) {
+  const auto names = headers();
+  EXPECT_GT(names.size(), 20u);
+  for (const std::string& name : names)
+    EXPECT_EQ(compile("#include \"" + name + "\"\n", "c++17", !is_for_kernels(name)), "") << name;
+}
+
+TEST(Nvrtc, CompilesAKernel) {
+  const std::string kernel = R"(
+#include "furl/block/blob_layout.cuh"
+#include "furl/block/quantize_pack.cuh"
+#include "furl/block/unpack_dequantize.cuh"
+extern "C" __global__ void fold(furl::blob_layout layout, const furl::bf16* x, furl::u8* blob) {
+  using namespace furl;
+  for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+    const int count = elements_in_tile(layout.num_elements, tile);
+    tile_fragment<bf16> values;
+    load_tile(x + tile * tile_elements, count, values);
+    const tile_place place = layout.place_of(tile);
+    compress_tile(values, count, tile, layout.codec_of(place), random_key{1, 2},
+                  blob + place.offset, blob + layout.meta_offset);
+  }
+}
+)";
+  EXPECT_EQ(compile(kernel, "c++17"), "");
+  EXPECT_EQ(compile(kernel, "c++20"), "");
+}
+
+}  // namespace
+}  // namespace furl::test
