@@ -150,15 +150,11 @@ variable convolve(tape& t, const variable& x, parameter& weight) {
   const tensor y = forward(t.pool(), x.value, weight.value);
   if (!t.is_recording()) return {y};
   // Linear in x, so that an error of zero mean in x is one of zero mean in the gradient.
-  return t.record(y,
-                  [&t, &weight, slot = x.slot, saved = t.hooks().save(x.value)](const tensor& dy) {
-                    {
-                      const tensor input = t.hooks().load(saved);
-                      add_weight_gradient(t.pool(), input, dy, weight.gradient);
-                    }  // freed before the next tensor of its size is made
-                    if (slot >= 0)
-                      t.add_gradient(slot, input_gradient(t.pool(), saved.shape, dy, weight.value));
-                  });
+  const auto saved = t.hooks().save(x.value);
+  return t.record(y, [&t, &weight, slot = x.slot, saved](const tensor& dy) {
+    add_weight_gradient(t.pool(), t.hooks().load(saved), dy, weight.gradient);
+    if (slot >= 0) t.add_gradient(slot, input_gradient(t.pool(), saved.shape, dy, weight.value));
+  });
 }
 
 }  // namespace trainer

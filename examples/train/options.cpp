@@ -63,7 +63,7 @@ void set(options& o, const std::string& option, const std::string& value) {
 std::string usage() {
   return "Trains a small network on Fashion-MNIST with folded activations and compares.\n"
          "  --codec NAME      none, flat8, flat4, flat2, lfc2 or all of them (default: all)\n"
-         "  --epochs N        passes over the training images (default: 2)\n"
+         "  --epochs N        passes over the training images (default: 1)\n"
          "  --batch N         images per step (default: 128)\n"
          "  --seed N          of weights, order of images and rounding (default: 1)\n"
          "  --data DIR        folder of the data set (default: that of the Debian package)\n"

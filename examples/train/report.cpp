@@ -39,20 +39,21 @@ progress_bar::progress_bar(std::string title)
     : title_(std::move(title)), moves_(isatty(STDERR_FILENO) == 1) {}
 
 void progress_bar::show(int done, int all, float loss) {
-  constexpr int width = 30;
+  constexpr int width = 20;
   const clock::time_point now = clock::now();
   const bool is_last = done == all;
   if (!is_last && (!moves_ || now - shown_ < std::chrono::milliseconds(100))) return;
   shown_ = now;
-  const double seconds = std::chrono::duration<double>(now - start_).count();
+  const double elapsed = std::chrono::duration<double>(now - start_).count();
+  const double left = elapsed * double(all - done) / double(done);
   const auto filled = static_cast<std::size_t>(width * double(done) / double(all));
+  const auto digits = static_cast<int>(std::to_string(all).size());
   std::ostringstream line;
-  line << (moves_ ? "\r" : "") << std::left << std::setw(20) << title_ << '['
-       << std::string(filled, '#') << std::string(width - filled, '.') << "] step " << std::right
-       << std::setw(int(std::to_string(all).size())) << done << '/' << all << std::fixed
-       << std::setprecision(3) << "  loss " << loss << std::setprecision(0) << "  " << std::setw(3)
-       << seconds << " s, " << std::setw(3) << seconds * double(all - done) / double(done)
-       << " s left" << (is_last ? "\n" : "");
+  line << (moves_ ? "\r" : "") << std::left << std::setw(19) << title_ << '['
+       << std::string(filled, '#') << std::string(width - filled, '.') << "] " << std::right
+       << std::setw(digits) << done << '/' << all << std::fixed << std::setprecision(3) << "  loss "
+       << loss << std::setprecision(0) << std::setw(6) << (is_last ? elapsed : left)
+       << (is_last ? " s     \n" : " s left");
   std::cerr << line.str() << std::flush;
 }
 
@@ -64,6 +65,8 @@ std::string to_table(const std::vector<run_result>& results) {
         << std::setprecision(2) << std::setw(13) << 100.0 * r.accuracy << " %" << std::setw(13)
         << double(r.saved_bytes) / 1e6 << " MB" << std::setw(10) << r.ratio() << 'x'
         << std::setprecision(4) << std::setw(19) << r.seconds_per_step << '\n';
+  out << "saved: all that a step keeps for its backward pass\n"
+         "ratio: to keeping it as floats, and as bytes where a mask or a window index will do\n";
   return out.str();
 }
 

@@ -15,6 +15,7 @@ namespace trainer {
 namespace {
 
 constexpr float peak_rate = 0.1F;
+constexpr float warm_up = 0.1F;  // of all steps
 constexpr index test_batch = 200;
 
 struct batch {
@@ -45,6 +46,12 @@ std::vector<index> in_order(index count) {
 /// Not std::shuffle, whose result depends on the standard library.
 void shuffle(std::vector<index>& numbers, std::mt19937_64& random) {
   for (std::size_t i = numbers.size(); i > 1; --i) std::swap(numbers[i - 1], numbers[random() % i]);
+}
+
+/// Up from 0 and down to 0, in straight lines: the first gradients are large.
+float rate_at(int step, int all) {
+  const float done = (float(step) + 0.5F) / float(all);
+  return peak_rate * std::min(done / warm_up, (1.0F - done) / (1.0F - warm_up));
 }
 
 float train_on(const batch& b, network& net, saver& hooks, thread_pool& pool, float rate) {
@@ -93,8 +100,7 @@ run_result train(const dataset& data, const scheme& kept_as, const run_settings&
     if (step % steps_per_epoch == 0) shuffle(numbers, random);
     const index first = index(step % steps_per_epoch) * settings.batch;
     const batch b = gather(data.training, numbers.data() + first, settings.batch);
-    const float rate = peak_rate * float(all - step) / float(all);
-    r.last_loss = train_on(b, net, hooks, pool, rate);
+    r.last_loss = train_on(b, net, hooks, pool, rate_at(step, all));
     progress(step + 1, all, r.last_loss);
   }
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;

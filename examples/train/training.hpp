@@ -14,7 +14,7 @@
 namespace trainer {
 
 struct run_settings {
-  int epochs = 2;
+  int epochs = 1;
   int batch = 128;
   u64 seed = 1;
   int most_steps = 0;  // 0: no limit
