@@ -38,6 +38,8 @@ int bits_of_tile(const problem& p, i64 tile) {
 }
 
 i64 num_elements(const problem& p) {
+  for (int d = 0; d < p.shape.rank; ++d)
+    if (p.shape.size[d] == 0) return 0;  // whatever the others are: their product may overflow
   i64 n = 1;
   for (int d = 0; d < p.shape.rank; ++d) n *= p.shape.size[d];
   return n;
