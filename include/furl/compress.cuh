@@ -29,7 +29,7 @@ status launch_compress(const plan& p, const blob_layout& layout, const T* x, u8*
     return kernel::launch(kernel::compress<T>, blocks, kernel::block_threads, stream, layout, x,
                           blob, key);
   const cell_locator locator(p.grid());
-  const bool vectors = locator.granule() == 4 && locator.cell_step() == 0 &&
+  const bool vectors = locator.granule() >= 4 && locator.cell_step() == 0 &&
                        reinterpret_cast<std::uintptr_t>(x) % (4 * sizeof(T)) == 0;
   const i64 warps = (p.num_cells() - 1) / warp_threads + 1;
   if (const status s = kernel::launch(kernel::pool<T>, kernel::blocks_for(warps),

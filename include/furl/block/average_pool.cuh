@@ -62,37 +62,90 @@ namespace detail {
 // Missing terms of a tree are +0 (README, A2), wherever they are added: that can only turn a sum of
 // -0 into +0, which an LFC value is turned into anyway.
 
+__device__ __forceinline__ float sum_of_eight(const float (&v)[8]) {
+  return add(add(add(v[0], v[1]), add(v[2], v[3])), add(add(v[4], v[5]), add(v[6], v[7])));
+}
+
+/// Elements x[0], x[stride], ..., `count` of them or the first 8.
+template <class T>
+__device__ __forceinline__ float sum_up_to_eight(const T* x, int count, i64 stride) {
+  float v[8];
+  FURL_UNROLL
+  for (int j = 0; j < 8; ++j) v[j] = j < count ? to_f32(x[j * stride]) : 0.0f;
+  return sum_of_eight(v);
+}
+
 /// Elements x[0], x[stride], ..., `count` of them.
 template <class T>
 __device__ __forceinline__ float sum_run(const T* x, int count, i64 stride) {
   register_sum sum;
-  for (int i = 0; i < count; i += 8) {
-    float v[8];
-    FURL_UNROLL
-    for (int j = 0; j < 8; ++j) v[j] = i + j < count ? to_f32(x[(i + j) * stride]) : 0.0f;
-    FURL_UNROLL
-    for (int terms = 8; terms > 1; terms /= 2) {
-      FURL_UNROLL
-      for (int j = 0; j < terms / 2; ++j) v[j] = add(v[2 * j], v[2 * j + 1]);
-    }
-    if (count <= 8) return v[0];
-    sum.push<3>(v[0]);
-  }
+  for (int i = 0; i < count; i += 8)
+    sum.push<3>(sum_up_to_eight(x + i * stride, count - i, stride));
   return sum.total();
 }
 
-/// The same for adjacent elements whose number and address are multiples of four.
+/// Four adjacent elements whose address is a multiple of four.
+template <class T>
+__device__ __forceinline__ float sum_vector(const T* x) {
+  tile_fragment<T> loaded;
+  load_cached_vector(x, loaded.word[0]);
+  float v[4];
+  unpack_row<T>(loaded.word[0], v);
+  return add(add(v[0], v[1]), add(v[2], v[3]));
+}
+
+/// `count` of them, a multiple of four.
 template <class T>
 __device__ __forceinline__ float sum_vectors(const T* x, int count) {
   register_sum sum;
-  for (int i = 0; i < count; i += 4) {
-    tile_fragment<T> loaded;
-    load_cached_vector(x + i, loaded.word[0]);
-    float v[4];
-    unpack_row<T>(loaded.word[0], v);
-    sum.push<2>(add(add(v[0], v[1]), add(v[2], v[3])));
-  }
+  for (int i = 0; i < count; i += 4) sum.push<2>(sum_vector(x + i));
   return sum.total();
+}
+
+}  // namespace detail
+
+namespace detail {
+
+/// Sum of a cell, whatever its size.
+template <class T>
+__device__ __forceinline__ float sum_cell(const T* x, const cell_grid& grid,
+                                          const cell_contents& cell, bool vectors) {
+  const i64 row_stride = grid.extent[2] * grid.inner;
+  const i64 plane_stride = grid.extent[1] * row_stride;
+  const T* plane = x + cell.first;
+  register_sum planes;
+  for (int a = 0; a < cell.extent[0]; ++a, plane += plane_stride) {
+    const T* row = plane;
+    register_sum rows;
+    for (int b = 0; b < cell.extent[1]; ++b, row += row_stride)
+      rows.push(vectors ? sum_vectors(row, cell.extent[2])
+                        : sum_run(row, cell.extent[2], grid.inner));
+    planes.push(rows.total());
+  }
+  return planes.total();
+}
+
+/// The same for cells of one plane and at most 8 x 8 elements, with all loads under way at once.
+template <class T>
+__device__ __forceinline__ float sum_small_cell(const T* x, const cell_grid& grid,
+                                                const cell_contents& cell, bool vectors) {
+  const i64 row_stride = grid.extent[2] * grid.inner;
+  const T* row = x + cell.first;
+  float sum[8] = {};
+  if (vectors) {
+    const bool two = cell.extent[2] > 4;
+    FURL_UNROLL
+    for (int b = 0; b < 8; ++b, row += row_stride) {
+      if (b >= cell.extent[1]) continue;
+      sum[b] = sum_vector(row);
+      if (two) sum[b] = add(sum[b], sum_vector(row + 4));
+    }
+  } else {
+    FURL_UNROLL
+    for (int b = 0; b < 8; ++b, row += row_stride)
+      if (b < cell.extent[1]) sum[b] = sum_up_to_eight(row, cell.extent[2], grid.inner);
+  }
+  return sum_of_eight(sum);
 }
 
 }  // namespace detail
@@ -106,20 +159,10 @@ __device__ __forceinline__ float sum_vectors(const T* x, int count) {
 template <class T>
 __device__ __forceinline__ float pool_cell(const T* x, const cell_grid& grid,
                                            const cell_contents& cell, bool vectors, dtype meta) {
-  const i64 row_stride = grid.extent[2] * grid.inner;
-  const i64 plane_stride = grid.extent[1] * row_stride;
-  const T* plane = x + cell.first;
-  register_sum planes;
-  for (int a = 0; a < cell.extent[0]; ++a, plane += plane_stride) {
-    const T* row = plane;
-    register_sum rows;
-    for (int b = 0; b < cell.extent[1]; ++b, row += row_stride)
-      rows.push(vectors ? detail::sum_vectors(row, cell.extent[2])
-                        : detail::sum_run(row, cell.extent[2], grid.inner));
-    planes.push(rows.total());
-  }
-  const int count = cell.extent[0] * cell.extent[1] * cell.extent[2];
-  return lfc_value(cell_mean(planes.total(), count), meta);
+  const bool small = grid.window[0] == 1 && grid.window[1] <= 8 && grid.window[2] <= 8;
+  const float sum = small ? detail::sum_small_cell(x, grid, cell, vectors)
+                          : detail::sum_cell(x, grid, cell, vectors);
+  return lfc_value(cell_mean(sum, cell.extent[0] * cell.extent[1] * cell.extent[2]), meta);
 }
 
 /// The LFC of a tile in shared memory, one slot for every element, or for two or four that share
@@ -128,26 +171,19 @@ struct lfc_slots {
   float4 value[tile_elements / 4];
 };
 
-/// Looks up the LFC of a tile.
-/// Threads : one warp, all lanes with the same arguments.
-/// Shapes  : lfc : global, the blob's LFC part. `count` elements of the tile are present; for
-/// others
-///           the value is that of the last one.
-/// Shared  : slots, one per warp, owned by the caller.
-/// Sync    : within the warp, before it ends; the caller syncs the warp before slots are used
-/// again. Post    : slots are what apply_lfc takes.
-__device__ __forceinline__ void look_up_lfc(const u8* lfc, const cell_locator& locator, i64 tile,
-                                            int count, dtype meta, lfc_slots& slots) {
+namespace detail {
+
+/// Fills the lane's share of a tile's slots. cell_of_element(i) is the cell of the tile's element
+/// i.
+template <class Cell>
+__device__ __forceinline__ void fill_slots(const u8* lfc, const cell_locator& locator, int count,
+                                           dtype meta, lfc_slots& slots,
+                                           const Cell& cell_of_element) {
   float* const slot = reinterpret_cast<float*>(slots.value);
-  const i64 index = tile * tile_elements;
-  const tile_origin origin = locator.origin(index);
   const int granule = int(locator.granule());
-  const int lane = lane_index();
-  for (int i = lane; i * granule < tile_elements; i += warp_threads) {
+  for (int i = lane_index(); i * granule < tile_elements; i += warp_threads) {
     const int begin = i * granule;
-    const u32 element = u32(min(begin, count - 1));
-    const i64 cell = locator.is_wide() ? locator.cell_by_division(index + element)
-                                       : locator.cell(origin, element);
+    const i64 cell = cell_of_element(u32(min(begin, count - 1)));
     const float first = load_lfc(lfc, cell, meta);
     if (locator.cell_step() == 0 || granule == 1) {
       slot[i] = first;
@@ -162,6 +198,29 @@ __device__ __forceinline__ void look_up_lfc(const u8* lfc, const cell_locator& l
                         load_lfc(lfc, cell + 3 * step, meta)};
     }
   }
+}
+
+}  // namespace detail
+
+/// Looks up the LFC of a tile.
+/// Threads : one warp, all lanes with the same arguments.
+/// Shapes  : lfc : global, the blob's LFC part. `count` elements of the tile are present; for
+/// others
+///           the value is that of the last one.
+/// Shared  : slots, one per warp, owned by the caller.
+/// Sync    : within the warp, before it ends; the caller syncs the warp before slots are used
+/// again. Post    : slots are what apply_lfc takes.
+__device__ __forceinline__ void look_up_lfc(const u8* lfc, const cell_locator& locator, i64 tile,
+                                            int count, dtype meta, lfc_slots& slots) {
+  const i64 index = tile * tile_elements;
+  if (locator.is_wide()) {
+    detail::fill_slots(lfc, locator, count, meta, slots,
+                       [&](u32 i) { return locator.cell_by_division(index + i); });
+  } else {
+    const tile_origin origin = locator.origin(index);
+    detail::fill_slots(lfc, locator, count, meta, slots,
+                       [&](u32 i) { return locator.cell(origin, i); });
+  }
   __syncwarp();
 }
 
@@ -173,17 +232,23 @@ __device__ __forceinline__ void apply_lfc(const lfc_slots& slots, const cell_loc
   const float* const slot = reinterpret_cast<const float*>(slots.value);
   const u32 elements_per_slot = locator.cell_step() == 0 ? locator.granule() : 1;
   const int lane = lane_index();
-  FURL_UNROLL
-  for (int row = 0; row < rows_per_tile; ++row) {
-    const int i = row * warp_threads + lane;
-    if (elements_per_slot == 4) {
-      function(row, float4{slot[i], slot[i], slot[i], slot[i]});
-    } else if (elements_per_slot == 2) {
-      const float2 v = reinterpret_cast<const float2*>(slot)[i];
-      function(row, float4{v.x, v.x, v.y, v.y});
-    } else {
-      function(row, slots.value[i]);
+  if (elements_per_slot >= 4) {
+    const int log2_slot = locator.log2_granule();
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row) {
+      const float v = slot[row_begin(row, lane) >> log2_slot];
+      function(row, float4{v, v, v, v});
     }
+  } else if (elements_per_slot == 2) {
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row) {
+      const float2 v = reinterpret_cast<const float2*>(slot)[row * warp_threads + lane];
+      function(row, float4{v.x, v.x, v.y, v.y});
+    }
+  } else {
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row)
+      function(row, slots.value[row * warp_threads + lane]);
   }
 }
 

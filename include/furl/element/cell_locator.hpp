@@ -31,11 +31,14 @@ class cell_locator {
     const u64 plane = plane_elements(g);
     is_wide_ = plane >= u64(max_plane_elements);
     grid_ = g;
-    unsigned place_granule = 4;
+    // As long as all that begin at a multiple of it lie in one row of a cell, or of cells.
     const i64 adjacent = g.inner > 1 ? g.inner : g.extent[2];
-    while (adjacent % place_granule != 0 || (g.inner == 1 && g.window[2] % int(place_granule) != 0))
-      place_granule /= 2;
-    granule_ = place_granule;
+    const int most = g.inner > 1 ? 2 : 5;
+    while (log2_granule_ < most) {
+      const int twice = 2 << log2_granule_;
+      if (adjacent % twice != 0 || (g.inner == 1 && g.window[2] % twice != 0)) break;
+      ++log2_granule_;
+    }
     if (is_wide_) return;
     plane_ = divisor64(plane);
     for (int d = 0; d < 3; ++d) {
@@ -47,9 +50,10 @@ class cell_locator {
     plane_cells_ = cells_[0] * cells_[1] * cells_[2] * inner_.value;
   }
 
-  /// Elements that lie in one cell, or in as many neighbouring ones, from every multiple of it on:
-  /// 4, 2 or 1.
-  FURL_HD constexpr u32 granule() const { return granule_; }
+  /// Elements that lie in one cell, from every multiple of it on: a power of two up to 32. Or in as
+  /// many neighbouring cells: up to 4.
+  FURL_HD constexpr u32 granule() const { return 1u << log2_granule_; }
+  FURL_HD constexpr int log2_granule() const { return log2_granule_; }
   /// How far the cells of such neighbours are apart: 0 or 1.
   FURL_HD constexpr u32 cell_step() const { return grid_.inner > 1 ? 1 : 0; }
 
@@ -114,7 +118,7 @@ class cell_locator {
   divisor32 window_[3];
   u32 cells_[3] = {};
   u32 plane_cells_ = 0;
-  u32 granule_ = 1;
+  int log2_granule_ = 0;
   bool is_wide_ = false;
 };
 
