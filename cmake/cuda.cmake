@@ -24,7 +24,6 @@ if(FURL_HAS_CUDA)
   # What furl's own CUDA programs are built with; never exported.
   add_library(furl_cuda_options INTERFACE)
   target_link_libraries(furl_cuda_options INTERFACE furl_options)
-  target_compile_features(furl_cuda_options INTERFACE cuda_std_17)
   target_include_directories(furl_cuda_options SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
   target_compile_options(furl_cuda_options INTERFACE
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)

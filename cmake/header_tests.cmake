@@ -18,6 +18,6 @@ function(furl_add_header_tests target language standard)
   endforeach()
   add_library(${target} OBJECT ${sources})
   target_link_libraries(${target} PRIVATE ${options})
-  set_target_properties(${target} PROPERTIES
-    ${language}_STANDARD ${standard} ${language}_STANDARD_REQUIRED ON)
+  # Spelt as an option, since CMake 3.25 does not know nvcc's C++20.
+  target_compile_options(${target} PRIVATE -std=c++${standard})
 endfunction()

@@ -5,8 +5,8 @@
 // ONE GRID. Compression: one warp a tile. Without an LFC every element is read once; with one, a
 // second time, after kernel/pool.cuh.
 
-#include "furl/block/average_pool.cuh"
 #include "furl/block/blob_layout.cuh"
+#include "furl/block/lfc.cuh"
 #include "furl/block/quantize_pack.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
@@ -25,7 +25,7 @@ struct key_argument {
 };
 
 /// Zeroes what the parts of the blob are padded with.
-/// Threads : at least 2 * 16 of one warp, lane by lane.
+/// Threads : one warp, all lanes.
 __device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blob) {
   const int lane = lane_index();
   const u64 end = lane < blob_alignment ? layout.lfc_offset : layout.size_bytes;

@@ -4,8 +4,8 @@
 
 // ONE GRID. Decompression, into an array or added to one: one warp a tile.
 
-#include "furl/block/average_pool.cuh"
 #include "furl/block/blob_layout.cuh"
+#include "furl/block/lfc.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/block/unpack_dequantize.cuh"
 #include "furl/config.hpp"
