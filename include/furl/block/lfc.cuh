@@ -15,7 +15,9 @@ namespace furl {
 
 /// The LFC of a tile in shared memory: a slot for every element, or for every few that share it.
 struct lfc_slots {
+  static constexpr int max_rows = 256;
   float4 value[tile_elements / 4];
+  u32 row_cell[max_rows];  // while they are filled
 };
 
 namespace detail {
@@ -61,8 +63,20 @@ __device__ __forceinline__ void look_up_lfc(const u8* lfc, const cell_locator& l
   if (locator.is_wide()) {
     detail::fill_slots(lfc, locator, count, meta, slots,
                        [&](u32 i) { return locator.cell_by_division(index + i); });
+    __syncwarp();
+    return;
+  }
+  const tile_origin origin = locator.origin(index);
+  const u32 rows = locator.row_of(origin, u32(count - 1)).row + 1;
+  if (locator.has_rows() && rows <= u32(lfc_slots::max_rows)) {
+    for (u32 row = u32(lane_index()); row < rows; row += warp_threads)
+      slots.row_cell[row] = locator.row_cell(origin, row);
+    __syncwarp();
+    detail::fill_slots(lfc, locator, count, meta, slots, [&](u32 i) {
+      const cell_locator::row_position p = locator.row_of(origin, i);
+      return origin.first_cell + (slots.row_cell[p.row] + p.cell);
+    });
   } else {
-    const tile_origin origin = locator.origin(index);
     detail::fill_slots(lfc, locator, count, meta, slots,
                        [&](u32 i) { return locator.cell(origin, i); });
   }

@@ -77,22 +77,37 @@ class cell_locator {
   /// The cell of the element `distance` behind a tile's first.
   /// Pre: distance < 1024; the grid is not wide.
   FURL_HD i64 cell(const tile_origin& at, u32 distance) const {
-    u32 carry = at.inner + distance;
+    u32 position = at.inner + distance;
     u32 inner = 0;
+    // A dimension of 1, as unused ones are, would only hand on the quotient.
+    if (inner_.value > 1) inner = split(position, inner_);
+    const row_position p = row_of(at, position);
+    return at.first_cell + ((row_cell(at, p.row) + p.cell) * inner_.value + inner);
+  }
+
+  // The same in two steps, for grids without an inner dimension: most elements share their row.
+
+  FURL_HD constexpr bool has_rows() const { return grid_.inner == 1; }
+  struct row_position {
+    u32 row;   // counted from the one that the tile begins in
+    u32 cell;  // within the row
+  };
+  FURL_HD row_position row_of(const tile_origin& at, u32 distance) const {
+    u32 row = at.pooled[2] + distance;
+    const u32 column = split(row, extent_[2]);
+    return {row, window_[2].divide(column)};
+  }
+  /// The first cell of a row, from at.first_cell on.
+  FURL_HD u32 row_cell(const tile_origin& at, u32 row) const {
     u32 a = 0;
     u32 b = 0;
-    // A dimension of 1, as unused ones are, would only hand on the carry.
-    if (inner_.value > 1) inner = split(carry, inner_);
-    carry += at.pooled[2];
-    const u32 c = split(carry, extent_[2]);
-    carry += at.pooled[1];
-    if (extent_[1].value > 1) b = split(carry, extent_[1]);
-    carry += at.pooled[0];
-    if (extent_[0].value > 1) a = split(carry, extent_[0]);
-    u32 cell = carry * cells_[0] + window_[0].divide(a);
+    row += at.pooled[1];
+    if (extent_[1].value > 1) b = split(row, extent_[1]);
+    row += at.pooled[0];
+    if (extent_[0].value > 1) a = split(row, extent_[0]);
+    u32 cell = row * cells_[0] + window_[0].divide(a);
     cell = cell * cells_[1] + window_[1].divide(b);
-    cell = cell * cells_[2] + window_[2].divide(c);
-    return at.first_cell + (cell * inner_.value + inner);
+    return cell * cells_[2];
   }
 
  private:
