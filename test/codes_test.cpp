@@ -26,7 +26,7 @@ TEST_P(Codes, AsReferenceAndBack) {
     for (u8& code : kept) code = static_cast<u8>(code & ((1 << bits) - 1));
     const auto blob = reference::pack(bits, kept);
     for (const auto& engine : backends()) {
-      for (const std::size_t where : {0, 1, 7}) {
+      for (const std::size_t where : {0u, 1u, 7u}) {
         EXPECT_EQ(pack(*engine, p, given, {where}), blob);
         EXPECT_EQ(unpack(*engine, p, blob, {where}), kept);
       }

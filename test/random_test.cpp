@@ -106,7 +106,8 @@ TEST(Random, IndependentOfNeighboursRowsAndTiles) {
   for (const auto& engine : backends()) {
     const auto flips = coin_flips(*engine, flips_count, {12, 34});
     // Neighbours, words, rows, halves of a tile, tiles.
-    for (const std::size_t shift : {1, 2, 3, 4, 8, 32, 64, 128, 256, 512, 1024, 2048, 32768})
+    for (const std::size_t shift :
+         {1u, 2u, 3u, 4u, 8u, 32u, 64u, 128u, 256u, 512u, 1024u, 2048u, 32768u})
       EXPECT_NEAR(agreement(flips, flips, shift), 0.5, four_errors * 1.5) << "shift " << shift;
   }
 }
@@ -123,7 +124,7 @@ TEST(Random, IndependentBetweenSeedsAndOffsets) {
                                    {0, 1},
                                    {1, u64(1) << 63},
                                    {u64(1) << 63, 0}})
-      for (const std::size_t shift : {0, 1, 4, 1024})
+      for (const std::size_t shift : {0u, 1u, 4u, 1024u})
         EXPECT_NEAR(agreement(flips, coin_flips(*engine, flips_count, other), shift), 0.5,
                     four_errors)
             << other.seed << " " << other.offset << " shift " << shift;

@@ -116,8 +116,8 @@ TEST(BugReports, Case27_BlobsThatWereMoved) {
   const auto x = normal_floats(1000, 1);
   const auto blob = compress(*backends()[0], p, x);
   const auto expected = decompress(*backends()[0], p, blob);
-  for (const std::size_t shift : {1, 2, 4, 8, 16, 48}) {
-    const guarded_buffer moved(blob, shift);
+  for (const int shift : {1, 2, 4, 8, 16, 48}) {
+    const guarded_buffer moved(blob, static_cast<std::size_t>(shift));
     std::vector<float> y(1000);
     const status s = host::decompress(p, {moved.data(), moved.size()}, y);
     EXPECT_EQ(s.code, shift % 16 == 0 ? error::none : error::misaligned);

@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "support/reference.hpp"
 
@@ -42,7 +43,13 @@ struct bf16_codec {
 template <class Codec>
 class Dtype16 : public testing::Test {};
 using codecs = testing::Types<f16_codec, bf16_codec>;
-TYPED_TEST_SUITE(Dtype16, codecs);
+struct codec_name {
+  template <class Codec>
+  static std::string GetName(int) {
+    return Codec::format.fraction_bits == f16_format.fraction_bits ? "f16" : "bf16";
+  }
+};
+TYPED_TEST_SUITE(Dtype16, codecs, codec_name);
 
 TYPED_TEST(Dtype16, EveryPatternToF32) {
   for (u32 bits = 0; bits <= 0xffff; ++bits) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
 
 namespace furl::test {
 namespace {
@@ -16,7 +17,13 @@ using widths = testing::Types<std::integral_constant<int, 1>, std::integral_cons
                               std::integral_constant<int, 3>, std::integral_constant<int, 4>,
                               std::integral_constant<int, 5>, std::integral_constant<int, 6>,
                               std::integral_constant<int, 7>, std::integral_constant<int, 8>>;
-TYPED_TEST_SUITE(Pack, widths);
+struct width_name {
+  template <class Width>
+  static std::string GetName(int) {
+    return "bits" + std::to_string(Width::value);
+  }
+};
+TYPED_TEST_SUITE(Pack, widths, width_name);
 
 /// Bit `bit` of row `row`'s code in column `column` of the packed words.
 bool packed_bit(const u32* packed, int bits, int row, int column, int bit) {
