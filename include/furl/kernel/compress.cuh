@@ -35,7 +35,7 @@ __device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blo
 }
 
 template <class T>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 7)
     compress(blob_layout layout, const T* x, u8* blob, key_argument key_source) {
   const random_key key = key_source.get();
   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(block_threads)
 
 /// Pre: the LFC part of the blob is written.
 template <class T>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 6)
     compress_residuals(blob_layout layout, cell_locator locator, const T* x, u8* blob,
                        key_argument key_source) {
   __shared__ lfc_slots slots_of_warp[warps_per_block];
