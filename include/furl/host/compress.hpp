@@ -15,6 +15,7 @@
 #include "furl/host/pool.hpp"
 #include "furl/host/random.hpp"
 #include "furl/host/tile.hpp"
+#include "furl/host/whole_cells.hpp"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
 #include "furl/view.hpp"
@@ -23,10 +24,15 @@ namespace furl::host {
 
 namespace detail {
 
+/// Elements that are pooled before their tiles are compressed, unless a band has more.
+inline constexpr i64 batch_elements = 16 * tile_elements;       // cells to be found in the L2 cache
+inline constexpr i64 whole_batch_elements = 2 * tile_elements;  // residuals to be found in the L1
+
 class compressor {
  public:
   compressor(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths)
       : plan_(p),
+        prefetch_distance_(next_read(p)),
         x_(x),
         blob_(static_cast<u8*>(blob.data)),
         key_(key),
@@ -39,10 +45,16 @@ class compressor {
   /// Tile of the tensor. Pre: the LFC of all its elements is in the blob.
   template <class T>
   void compress_tile(i64 tile) {
-    cursor_.move_to(tile);
     const i64 first = tile * tile_elements;
     const int count = int(std::min<i64>(tile_elements, plan_.num_elements() - first));
-    const float* const r = residuals<T>(first, count);
+    compress_residuals<T>(tile, residuals<T>(first, count), count);
+  }
+
+  /// The same for residuals that are known. Absent ones repeat the last of `count`.
+  template <class T>
+  void compress_residuals(i64 tile, const float* r, int count) {
+    cursor_.move_to(tile);
+    const i64 first = tile * tile_elements;
     if (plan_.codec().rounding == rounding::stochastic) random_tile(u64(tile), key_, u_.word);
 
     const int group = plan_.codec().group;
@@ -51,7 +63,8 @@ class compressor {
     const auto* const u = reinterpret_cast<const u8*>(u_.word);
     u8* const metadata = blob_ + plan_.meta_offset();
     for (int begin = 0; begin < count; begin += group) {
-      prefetch_next<T>(first + tile_elements + begin, group);
+      prefetch_elements<T>(x_.data, plan_.num_elements(), first + begin + prefetch_distance_,
+                           group);
       const range span = min_max(r + begin, group);
       const group_params params = make_group(span.lo, span.hi, cursor_.bits(), meta);
       quantize_group(r + begin, group, params, u + begin, codes + begin);
@@ -64,6 +77,14 @@ class compressor {
   }
 
  private:
+  /// Distance from an element being compressed to what is read next from memory: by the next tile,
+  /// or by the pooling of the next batch.
+  static i64 next_read(const plan& p) {
+    if (!p.has_lfc()) return tile_elements;
+    const i64 batch = whole_cells::apply_to(p) ? whole_batch_elements : batch_elements;
+    return std::max(batch, p.grid().band_elements());
+  }
+
   /// The tile's elements less their LFC. Absent ones repeat the last, so as not to widen its group.
   template <class T>
   const float* residuals(i64 first, int count) {
@@ -79,19 +100,11 @@ class compressor {
     return residuals_;
   }
 
-  template <class T>
-  void prefetch_next(i64 first, i64 count) const {
-    count = std::min(count, plan_.num_elements() - first);
-    if (!plan_.has_lfc())  // else pooling has been there before
-      prefetch(static_cast<const u8*>(x_.data) + first * i64(sizeof(T)), count * i64(sizeof(T)));
-  }
-
   /// The tile's elements, in place where these and expand_slack more can be read so.
   template <class T>
   const float* elements(i64 first, int count) {
     const void* const x = static_cast<const u8*>(x_.data) + first * i64(sizeof(T));
-    if (std::is_same_v<T, float> && plan_.num_elements() - first >= tile_elements + expand_slack &&
-        reinterpret_cast<std::uintptr_t>(x) % alignof(float) == 0)
+    if (is_aligned_float<T>(x) && plan_.num_elements() - first >= tile_elements + expand_slack)
       return static_cast<const float*>(x);
     load_floats<T>(x, 0, count, elements_);
     return elements_;
@@ -105,6 +118,7 @@ class compressor {
   }
 
   const plan& plan_;
+  const i64 prefetch_distance_;
   const const_values x_;
   u8* const blob_;
   const random_key key_;
@@ -135,7 +149,6 @@ struct work {
 template <class T>
 void compress_share(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths,
                     int share, int num_shares) {
-  constexpr i64 batch_elements = 16 * tile_elements;
   const float_environment environment;
   const work all{p};
   const i64 last = all.unit(share + 1, num_shares);
@@ -150,6 +163,34 @@ void compress_share(const plan& p, const_values x, bytes blob, random_key key, c
     const i64 end = all.element(next);
     for (; (tile + 1) * tile_elements <= end; ++tile) tiles.compress_tile<T>(tile);
     unit = next;
+  }
+}
+
+/// As compress_share where whole_cells apply: residuals come with the means.
+template <class T>
+void compress_whole_share(const plan& p, const_values x, bytes blob, random_key key,
+                          const_bytes widths, int share, int num_shares) {
+  const float_environment environment;
+  const work all{p};
+  const i64 last = all.unit(share + 1, num_shares);
+  const i64 units_per_batch = std::max<i64>(1, whole_batch_elements / p.grid().band_elements());
+  i64 unit = all.unit(share, num_shares);
+  i64 tile = (all.element(unit) + tile_elements - 1) / tile_elements;
+  compressor tiles(p, x, blob, key, widths);
+  whole_cells cells(p, x.data, static_cast<u8*>(blob.data) + p.lfc_offset());
+  alignas(64) float residuals[whole_cells::max_band_elements + tile_elements];
+  i64 begin = all.element(unit);  // of the residuals at hand
+  i64 end = begin;
+  while (unit < last) {
+    const i64 next = std::min(last, unit + units_per_batch);
+    cells.pool<T>(unit, next, residuals + (end - begin));
+    unit = next;
+    end = all.element(unit);
+    for (; (tile + 1) * tile_elements <= end; ++tile)
+      tiles.compress_residuals<T>(tile, residuals + (tile * tile_elements - begin), tile_elements);
+    const i64 kept = std::min(end, tile * tile_elements);  // of a tile that is not complete
+    std::copy(residuals + (kept - begin), residuals + (end - begin), residuals);
+    begin = kept;
   }
 }
 
@@ -193,7 +234,10 @@ inline status compress(const plan& p, const_values x, bytes blob, random_key key
   detail::with_type(x.type, [&](auto element) {
     using type = decltype(element);
     detail::run_shares(o.pool, [&](int share) {
-      detail::compress_share<type>(p, x, blob, key, o.widths, share, num_shares);
+      const auto compress_share = detail::whole_cells::apply_to(p)
+                                      ? detail::compress_whole_share<type>
+                                      : detail::compress_share<type>;
+      compress_share(p, x, blob, key, o.widths, share, num_shares);
     });
     detail::finish_compress<type>(p, x, blob, key, o.widths, num_shares);
   });

@@ -5,8 +5,6 @@
 // The low-frequency component on the host (README, A2): the means of cells.
 
 #include <algorithm>
-#include <cstdint>
-#include <type_traits>
 
 #include "furl/config.hpp"
 #include "furl/dtype.hpp"
@@ -31,16 +29,13 @@ struct cell_run {
 class cell_pooler {
  public:
   cell_pooler(const plan& p, const void* x, u8* lfc)
-      : grid_(p.grid()), num_elements_(p.num_elements()), meta_(p.codec().meta), x_(x), lfc_(lfc) {
+      : grid_(p.grid()), meta_(p.codec().meta), x_(x), lfc_(lfc) {
     while (width_ < grid_.window[2]) width_ *= 2;
-    whole_ = grid_.inner == 1 && grid_.first_pooled > 0 && width_ == grid_.window[2] &&
-             grid_.extent[1] % grid_.window[1] == 0 && grid_.extent[2] % grid_.window[2] == 0;
   }
 
   /// Means of all cells of bands first..last - 1.
   template <class T>
   void pool_bands(i64 first, i64 last) {
-    if (whole_ && grid_.band_elements() <= scratch_elements) return pool_whole<T>(first, last);
     const i64 per_outer = grid_.cells[grid_.first_pooled];
     while (first < last) {
       const i64 outer = first / per_outer;
@@ -57,30 +52,8 @@ class cell_pooler {
   }
 
  private:
-  static constexpr i64 pool_chunk_elements = 2048;  // small enough for its prefetches to be taken
   // The largest cell, with its innermost dimension filled up to a power of two.
   static constexpr int scratch_elements = 2 * max_cell_elements;
-
-  /// Bands whose cells are all whole: their elements and their cells follow each other.
-  template <class T>
-  void pool_whole(i64 first, i64 last) {
-    const int rows = grid_.window[1];
-    const int cells = int(grid_.band_elements() / (rows * width_));  // of a band
-    const i64 fitting = std::max<i64>(1, pool_chunk_elements / grid_.band_elements());
-    for (i64 some = 0; first < last; first += some) {
-      some = std::min(fitting, last - first);
-      const float* const terms =
-          elements<T>(first * grid_.band_elements(), int(some * grid_.band_elements()));
-      float* const sums =
-          add_neighbours(terms, int(some) * rows * cells, width_, sums_[0], sums_[1]);
-      for (int band = 0; band < int(some); ++band) {
-        float* const first_row = sums + band * rows * cells;
-        add_vectors(first_row, rows, cells, cells);
-        std::copy(first_row, first_row + cells, sums + band * cells);
-      }
-      store_means(first * cells, int(some) * cells, rows * width_, sums);
-    }
-  }
 
   /// How many outer indices go through the scratch together, so that small planes make long
   /// vectors.
@@ -145,7 +118,7 @@ class cell_pooler {
     const int last_width = present - (count - 1) * window;  // elements along this, of the last cell
     for (int o = 0; o < run.outers; ++o) {
       const i64 first_cell = cell_row(run, o) + run.cell[2];
-      const float* const sum = sums + o * count;
+      float* const sum = sums + o * count;
       store_means(first_cell, count - 1, rows_a * rows_b * window, sum);
       store_means(first_cell + count - 1, 1, rows_a * rows_b * last_width, sum + count - 1);
     }
@@ -156,13 +129,13 @@ class cell_pooler {
   void load_row(i64 first, int present, int count, float* row) const {
     const int window = grid_.window[2];
     if (window == width_) {
-      load<T>(first, present, row);
+      load_floats<T>(x_, first, present, row);
       for (int i = present; i < count * width_; ++i) row[i] = 0.0f;
       return;
     }
     for (int cell = 0; cell < count; ++cell, row += width_) {
       const int elements = std::min(window, present - cell * window);
-      load<T>(first + i64(cell) * window, elements, row);
+      load_floats<T>(x_, first + i64(cell) * window, elements, row);
       std::fill(row + elements, row + width_, 0.0f);
     }
   }
@@ -181,7 +154,7 @@ class cell_pooler {
         const i64 row = element_row(run, 0, r / rows_b, r % rows_b) + begin;
         float* const terms = scratch_ + i64(r) * width * count;
         for (int c = 0; c < width; ++c)
-          load<T>((row + c) * grid_.inner + inner, count, terms + c * count);
+          load_floats<T>(x_, (row + c) * grid_.inner + inner, count, terms + c * count);
         add_vectors(terms, width, count, count);
         if (r > 0) std::copy(terms, terms + count, scratch_ + i64(r) * count);
       }
@@ -197,47 +170,9 @@ class cell_pooler {
     add_vectors(vectors, rows_a, i64(rows_b) * count, count);
   }
 
-  void store_means(i64 first_cell, int count, int elements, const float* sums) const {
-    u8* const out = lfc_ + first_cell * size_bytes(meta_);
-    if (meta_ == dtype::f32) {
-      store_means_as<float>(sums, count, elements, out);
-    } else {
-      store_means_as<bf16>(sums, count, elements, out);
-    }
-  }
-
-  template <class Meta>
-  void store_means_as(const float* __restrict sums, int count, int elements,
-                      u8* __restrict out) const {
-    constexpr dtype meta = dtype_of<Meta>::value;
-    for (int i = 0; i < count; ++i)
-      store_at(out, i, round_to<Meta>(lfc_value(cell_mean(sums[i], elements), meta)));
-  }
-
-  /// Elements as floats: in place where they are such, else in the scratch.
-  template <class T>
-  const float* elements(i64 first, int count) {
-    const void* const x = static_cast<const u8*>(x_) + first * i64(sizeof(T));
-    if (std::is_same_v<T, float> && reinterpret_cast<std::uintptr_t>(x) % alignof(float) == 0) {
-      prefetch_after<T>(first, count);
-      return static_cast<const float*>(x);
-    }
-    load<T>(first, count, scratch_);
-    return scratch_;
-  }
-
-  template <class T>
-  void load(i64 first, int count, float* out) const {
-    prefetch_after<T>(first, count);
-    load_floats<T>(x_, first, count, out);
-  }
-
-  /// Asks for what follows, a scratch's length after the elements that are about to be read.
-  template <class T>
-  void prefetch_after(i64 first, i64 count) const {
-    first += scratch_elements;
-    prefetch(static_cast<const u8*>(x_) + first * i64(sizeof(T)),
-             std::min(count, num_elements_ - first) * i64(sizeof(T)));
+  void store_means(i64 first_cell, int count, int elements, float* sums) const {
+    to_lfc(sums, count, elements, meta_);
+    store_lfc(sums, count, meta_, lfc_ + first_cell * size_bytes(meta_));
   }
 
   /// Index of the first cell of a row along the innermost pooled dimension, over `inner`.
@@ -254,10 +189,8 @@ class cell_pooler {
   }
 
   const cell_grid& grid_;
-  const i64 num_elements_;
   const dtype meta_;
-  int width_ = 1;       // of a cell in the scratch, along the innermost pooled dimension
-  bool whole_ = false;  // no cell is cut off or filled up
+  int width_ = 1;  // of a cell in the scratch, along the innermost pooled dimension
   const void* const x_;
   u8* const lfc_;
   alignas(64) float scratch_[scratch_elements];

@@ -46,7 +46,7 @@ inline void philox_round_lanes(philox_lanes& c, __m256i key_0, __m256i key_1) {
 inline void random_half_avx2(u64 tile, u32 half, random_key key, u32* rows) {
   const u64 m = 64u * tile + 32u * half;  // a multiple of 32: adding a column carries nothing
   for (u32 quad = 0; quad < words_per_row; quad += 8) {
-    const __m256i first = _mm256_set1_epi64x(i64(u32(m) + quad));
+    const __m256i first = _mm256_set1_epi64x(i64(u32(m)) + i64(quad));
     philox_lanes even{{_mm256_add_epi64(first, _mm256_setr_epi64x(0, 2, 4, 6)),
                        _mm256_set1_epi64x(i64(m >> 32)), _mm256_set1_epi64x(i64(key.offset)),
                        _mm256_set1_epi64x(i64(key.offset >> 32))}};

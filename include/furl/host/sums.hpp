@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Pairwise sums (README, A2) over vectors of partial sums, for pooling.
+// Pairwise sums (README, A2) over vectors of partial sums, and the means made of them.
 
 #include <utility>
 
 #include "furl/config.hpp"
+#include "furl/dtype.hpp"
 #include "furl/element/arithmetic.hpp"
+#include "furl/element/pool.hpp"
+#include "furl/host/tile.hpp"
 
 #if defined(__AVX__)
 #include <immintrin.h>
@@ -39,6 +42,19 @@ inline void add_eights(const float* __restrict terms, int count, float* __restri
   for (; i < count; ++i, terms += 8) {
     sums[i] = add(add(add(terms[0], terms[1]), add(terms[2], terms[3])),
                   add(add(terms[4], terms[5]), add(terms[6], terms[7])));
+  }
+}
+
+/// sums[i] = the tree over the eight terms[i], terms[i + stride] .., for `count` sums and up to
+/// seven more, which may be read and written too.
+inline void add_eight_rows(const float* __restrict terms, i64 stride, int count,
+                           float* __restrict sums) {
+  const auto row = [terms, stride](int r, int i) { return terms[r * stride + i]; };
+  for (int j = 0; j < count; j += 8) {
+    for (int i = j; i < j + 8; ++i) {
+      sums[i] = add(add(add(row(0, i), row(1, i)), add(row(2, i), row(3, i))),
+                    add(add(row(4, i), row(5, i)), add(row(6, i), row(7, i))));
+    }
   }
 }
 
@@ -77,6 +93,19 @@ inline void add_vectors(float* vectors, int terms, i64 stride, int count) {
   for (int step = 1; step < terms; step *= 2)
     for (int t = 0; t + step < terms; t += 2 * step)
       add_to(vectors + t * stride, vectors + (t + step) * stride, count);
+}
+
+/// Sums of cells of `elements` elements each become the values to store and to subtract.
+inline void to_lfc(float* sums, int count, int elements, dtype meta) {
+  for (int i = 0; i < count; ++i) sums[i] = lfc_value(cell_mean(sums[i], elements), meta);
+}
+
+inline void store_lfc(const float* __restrict lfc, int count, dtype meta, u8* __restrict out) {
+  if (meta == dtype::f32) {
+    for (int i = 0; i < count; ++i) store_at(out, i, lfc[i]);
+  } else {
+    for (int i = 0; i < count; ++i) store_at(out, i, stored_bf16(lfc[i]));
+  }
 }
 
 }  // namespace furl::host::detail

@@ -5,6 +5,8 @@
 // One tile of 1024 elements on the host: loops of fixed trip count over the one-thread functions of
 // element/, which compilers vectorise. All scratch is the caller's, and stays in the L1 cache.
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
@@ -160,6 +162,19 @@ inline void prefetch(const void* data, i64 size) {
 #else
   (void)data, (void)size;
 #endif
+}
+
+/// The same for elements first .. first + count - 1 of an array, as far as it has them.
+template <class T>
+void prefetch_elements(const void* data, i64 num_elements, i64 first, i64 count) {
+  prefetch(static_cast<const u8*>(data) + first * i64(sizeof(T)),
+           std::min(count, num_elements - first) * i64(sizeof(T)));
+}
+
+/// Whether T is float and the elements can be read where they are.
+template <class T>
+bool is_aligned_float(const void* data) {
+  return std::is_same_v<T, float> && reinterpret_cast<std::uintptr_t>(data) % alignof(float) == 0;
 }
 
 /// A tile's elements in the caller's type.
