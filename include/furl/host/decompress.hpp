@@ -91,7 +91,7 @@ class decompressor {
   tile_cursor cursor_;
   lfc_reader lfc_;
   tile_bytes codes_;
-  alignas(64) float values_[tile_elements];
+  alignas(64) float values_[tile_elements] = {};
 };
 
 template <output Output>
