@@ -63,7 +63,7 @@ inline status compress(const plan& p, const_values x, bytes blob, random_key key
     return s;
   blob_layout layout;
   if (const status s = detail::launch_layout(p, o, stream, layout); !s) return s;
-  return detail::with_element_type(x.type, [&](auto element) {
+  return with_type(x.type, [&](auto element) {
     using type = decltype(element);
     return detail::launch_compress(p, layout, static_cast<const type*>(x.data),
                                    static_cast<u8*>(blob.data),

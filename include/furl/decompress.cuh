@@ -30,7 +30,7 @@ status decompress_to(const plan& p, const_bytes blob, values y, cudaStream_t str
   blob_layout layout;
   if (const status s = launch_layout(p, o, stream, layout); !s) return s;
   const cell_locator locator = p.has_lfc() ? cell_locator(p.grid()) : cell_locator();
-  return with_element_type(y.type, [&](auto element) {
+  return with_type(y.type, [&](auto element) {
     using type = decltype(element);
     const auto function = p.has_lfc() ? kernel::decompress<type, Output, true>
                                       : kernel::decompress<type, Output, false>;

@@ -164,4 +164,17 @@ FURL_HD bf16 round_to<bf16>(float x) {
   return {bf16_nearest(x)};
 }
 
+/// Calls function(T{}) with the element type of a dtype.
+template <class Function>
+auto with_type(dtype type, const Function& function) {
+  switch (type) {
+    case dtype::f16:
+      return function(f16{});
+    case dtype::bf16:
+      return function(bf16{});
+    default:
+      return function(0.0f);
+  }
+}
+
 }  // namespace furl

@@ -134,19 +134,6 @@ inline status launch_layout(const plan& p, const options& o, cudaStream_t stream
   return kernel::launch(kernel::scan_sums<>, 1, kernel::scan_threads, stream, sums, chunks);
 }
 
-/// Calls function(T{}) with the element type of a dtype.
-template <class Function>
-status with_element_type(dtype type, const Function& function) {
-  switch (type) {
-    case dtype::f16:
-      return function(f16{});
-    case dtype::bf16:
-      return function(bf16{});
-    default:
-      return function(0.0f);
-  }
-}
-
 }  // namespace detail
 }  // namespace furl
 

@@ -231,7 +231,7 @@ inline status compress(const plan& p, const_values x, bytes blob, random_key key
   if (const status s = detail::check_call(p, x, "x", {blob.data, blob.size_bytes}, o); !s) return s;
   if (p.num_elements() == 0) return {};
   const int num_shares = o.pool == nullptr ? 1 : o.pool->num_threads();
-  detail::with_type(x.type, [&](auto element) {
+  with_type(x.type, [&](auto element) {
     using type = decltype(element);
     detail::run_shares(o.pool, [&](int share) {
       const auto compress_share = detail::whole_cells::apply_to(p)

@@ -196,19 +196,6 @@ struct tile_elements_of {
   }
 };
 
-/// Calls function(T{}) with the element type of a dtype.
-template <class Function>
-auto with_type(dtype type, const Function& function) {
-  switch (type) {
-    case dtype::f16:
-      return function(f16{});
-    case dtype::bf16:
-      return function(bf16{});
-    default:
-      return function(0.0f);
-  }
-}
-
 /// Walks tiles in order and knows where the codes of each begin.
 class tile_cursor {
  public:
