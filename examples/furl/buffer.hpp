@@ -22,7 +22,7 @@ class buffer {
             ::operator new(static_cast<std::size_t>(size), alignment, std::nothrow))),
         size_(size) {
     if (bytes_ == nullptr)
-      throw failure(exit_status::bad_file,
+      throw failure(exit_status::failed,
                     "not enough memory for " + std::to_string(size) + " bytes");
   }
 

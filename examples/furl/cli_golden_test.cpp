@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The golden vectors through files: what the tool writes is the blob of the contract, no more.
+// The golden vectors through files: what the tool writes is the blob of the contract, no more, on
+// every device that is in the build.
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "cli_runner.hpp"
+#include "cli_device_test.hpp"
 
 namespace furl::test {
 namespace {
@@ -40,11 +41,11 @@ texts operator+(texts a, const texts& b) {
   return a;
 }
 
-class cli_golden : public cli_test {
+class cli_golden : public cli_device_test {
  protected:
-  /// The options that say what a case's blob is.
+  /// The options that say what a case's blob is, and where it is made.
   texts codec_of(const json& c) const {
-    texts list = {"--shape=" + sizes_from(c.at("shape"))};
+    texts list = {"--shape=" + sizes_from(c.at("shape")), "--device", GetParam()};
     if (c.contains("bits")) list = list + texts{"--bits", c.at("bits").dump()};
     if (c.at("kind") == "codes") return list;
     if (c.contains("widths")) {
@@ -97,14 +98,14 @@ class cli_golden : public cli_test {
   }
 };
 
-TEST_F(cli_golden, Cases) {
+TEST_P(cli_golden, Cases) {
   for (const json& c : golden().at("cases")) {
     SCOPED_TRACE(c.at("name").get<std::string>());
     c.at("kind") == "codes" ? check_codes(c) : check_compress(c);
   }
 }
 
-TEST_F(cli_golden, RejectsLeaveNoFile) {
+TEST_P(cli_golden, RejectsLeaveNoFile) {
   write("x", std::string(64, '\0'));
   for (const json& c : golden().at("rejects")) {
     const bool codes = c.at("kind") == "codes";
@@ -114,7 +115,7 @@ TEST_F(cli_golden, RejectsLeaveNoFile) {
   }
 }
 
-TEST_F(cli_golden, SizesTooLargeForMemoryAreFilesOfTheWrongSize) {
+TEST_P(cli_golden, SizesTooLargeForMemoryAreFilesOfTheWrongSize) {
   write("x", "");
   for (const json& c : golden().at("sizes")) {
     if (c.at("bytes") == 0) continue;
@@ -125,6 +126,8 @@ TEST_F(cli_golden, SizesTooLargeForMemoryAreFilesOfTheWrongSize) {
     EXPECT_EQ(files(), texts{"x"});
   }
 }
+
+FURL_ON_EVERY_DEVICE(cli_golden);
 
 }  // namespace
 }  // namespace furl::test

@@ -3,11 +3,13 @@
 
 // inspect: .npy files as numpy writes them, damaged ones, and what the table says.
 
+#include <cmath>
 #include <cstring>
+#include <regex>
 #include <string>
 #include <vector>
 
-#include "cli_runner.hpp"
+#include "cli_device_test.hpp"
 
 namespace furl::test {
 namespace {
@@ -42,6 +44,32 @@ std::string grid(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 4);
   return floats(values);
 }
+
+class cli_inspect_device : public cli_device_test {
+ protected:
+  /// The table as far as it does not depend on time: without its last two columns, the speeds.
+  std::string figures(const std::string& device) const {
+    const outcome done =
+        run({"inspect", "x", "--shape", "4,33,20", "--seed", "3", "--device", device});
+    EXPECT_EQ(done.status, 0) << done.err;
+    std::istringstream lines(done.out.substr(0, done.out.find("memcpy")));
+    std::string text;
+    for (std::string line; std::getline(lines, line);)
+      text += std::regex_replace(line, std::regex(" +[^ ]+ +[^ ]+$"), "") + '\n';
+    return text;
+  }
+};
+
+TEST_P(cli_inspect_device, ShowsTheFiguresOfTheHost) {
+  std::vector<float> waves(4 * 33 * 20);
+  for (std::size_t i = 0; i < waves.size(); ++i) waves[i] = std::sin(static_cast<float>(i * i));
+  write("x", floats(waves));
+  const std::string table = figures(GetParam());
+  EXPECT_NE(table.find("--bits 2 --window 1,8,1"), std::string::npos) << table;
+  EXPECT_EQ(table, figures("host"));
+}
+
+FURL_ON_EVERY_DEVICE(cli_inspect_device);
 
 class cli_inspect : public cli_test {
  protected:

@@ -76,10 +76,8 @@ class cli_test : public ::testing::Test {
   /// In the directory, so that arguments can be mere names.
   outcome run(std::vector<std::string> texts, const std::string& input = "/dev/null") const {
     texts.insert(texts.begin(), FURL_CLI);
-    std::vector<char*> argv;
-    argv.reserve(texts.size() + 1);
-    for (std::string& text : texts) argv.push_back(text.data());
-    argv.push_back(nullptr);
+    texts.insert(texts.begin(), launcher_.begin(), launcher_.end());
+    std::vector<char*> argv = pointers_to(texts);
     const std::string out = (base_ / "out").string();
     const std::string err = (base_ / "err").string();
     const int flags = O_WRONLY | O_CREAT | O_TRUNC;
@@ -90,13 +88,16 @@ class cli_test : public ::testing::Test {
     posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), flags, 0600);
     posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), flags, 0600);
     // Where sanitizers are in the tool, memory that cannot be had must not end it.
-    std::string sanitizer = "ASAN_OPTIONS=allocator_may_return_null=1";
-    std::string thread_sanitizer = "TSAN_OPTIONS=allocator_may_return_null=1";
-    char* const environment[] = {sanitizer.data(), thread_sanitizer.data(), nullptr};
+    std::vector<std::string> variables = {"ASAN_OPTIONS=allocator_may_return_null=1",
+                                          "TSAN_OPTIONS=allocator_may_return_null=1"};
+    for (char** inherited = environ; *inherited != nullptr; ++inherited)
+      variables.emplace_back(*inherited);  // of two with the same name, the first counts
+    std::vector<char*> environment = pointers_to(variables);
     const fs::path before = fs::current_path();
     fs::current_path(base_ / "work");
     pid_t child = 0;
-    const int failed = posix_spawn(&child, FURL_CLI, &actions, nullptr, argv.data(), environment);
+    const int failed =
+        posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environment.data());
     fs::current_path(before);
     posix_spawn_file_actions_destroy(&actions);
 
@@ -123,8 +124,21 @@ class cli_test : public ::testing::Test {
       EXPECT_NE(done.err.find(word), std::string::npos) << done.err << " without " << word;
   }
 
+  /// What is put before the program from now on.
+  void set_launcher(const std::vector<std::string>& command) { launcher_ = command; }
+
  private:
+  /// As programs take their arguments.
+  static std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+    std::vector<char*> pointers;
+    pointers.reserve(texts.size() + 1);
+    for (std::string& text : texts) pointers.push_back(text.data());
+    pointers.push_back(nullptr);
+    return pointers;
+  }
+
   fs::path base_;
+  std::vector<std::string> launcher_;
 };
 
 }  // namespace furl::test

@@ -3,6 +3,7 @@
 
 // Options, exit statuses, and what becomes of files when something goes wrong.
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -203,9 +204,21 @@ TEST_F(cli, OutputTakesTheOldOnesPlace) {
   EXPECT_EQ(files(), (texts{"real", "x", "y"}));
 }
 
-TEST_F(cli, CudaIsNotInThisBuild) {
-  refuse({"--device", "cuda"}, {"CUDA"});
+#if defined(FURL_TEST_DEVICE)
+TEST_F(cli, NoCudaDevice) {
+  const char* const variable = "CUDA_VISIBLE_DEVICES";
+  const char* const before = std::getenv(variable);
+  const std::string value = before != nullptr ? before : "";
+  ::setenv(variable, "-1", 1);
+  expect_failure(compress({"--device", "cuda"}), 1, {"--device cuda", "no CUDA device"});
+  EXPECT_EQ(files(), texts{"x"});
+  before != nullptr ? ::setenv(variable, value.c_str(), 1) : ::unsetenv(variable);
 }
+#else
+TEST_F(cli, CudaIsNotInThisBuild) {
+  refuse({"--device", "cuda"}, {"--device cuda", "no CUDA support"});
+}
+#endif
 
 }  // namespace
 }  // namespace furl::test

@@ -34,14 +34,17 @@ class engine {
   virtual status pack(const plan& p, const_bytes codes, bytes blob) = 0;
   virtual status unpack(const plan& p, const_bytes blob, bytes codes) = 0;
 
-  /// Overwrites blob and y; y is of x's type. Without widths.
+  /// May overwrite blob and y; y is of x's type. Without widths.
   virtual result<timings> measure(const plan& p, const_values x, bytes blob, values y,
                                   random_key key) = 0;
 };
 
 std::unique_ptr<engine> make_host_engine(int num_threads);
 
-/// The engine of a device: "host", or a failure that says why there is none.
+/// Of the current CUDA device; a failure if there is none, or no CUDA in this build.
+std::unique_ptr<engine> make_cuda_engine();
+
+/// The engine of a device: "host" or "cuda", or a failure that says why there is none.
 std::unique_ptr<engine> make_engine(const std::string& device, int num_threads);
 
 }  // namespace furl::cli

@@ -9,7 +9,7 @@
 
 namespace furl::cli {
 
-enum class exit_status { success = 0, bad_file = 1, bad_usage = 2 };
+enum class exit_status { success = 0, failed = 1, bad_usage = 2 };
 
 /// Why the program ends without a result: one line, and the exit status that goes with it.
 class failure : public std::runtime_error {
@@ -29,10 +29,16 @@ inline failure bad_usage(const std::string& why) {
 
 /// A file cannot be read or written, or is not what it should be.
 inline failure bad_file(const std::string& path, const std::string& why) {
-  return {exit_status::bad_file, (path.empty() ? "''" : path) + ": " + why};
+  return {exit_status::failed, (path.empty() ? "''" : path) + ": " + why};
+}
+
+/// The device does not do what it is asked for.
+inline failure bad_device(const std::string& why) {
+  return {exit_status::failed, "--device cuda: " + why};
 }
 
 inline void require(const status& s) {
+  if (s.code == error::cuda) throw bad_device(to_string(s));
   if (!s) throw bad_usage(to_string(s));
 }
 

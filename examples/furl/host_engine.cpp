@@ -1,16 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <limits>
 
 #include "engine.hpp"
-#include "failure.hpp"
 #include "furl/host/codes.hpp"
 #include "furl/host/compress.hpp"
 #include "furl/host/decompress.hpp"
+#include "timing.hpp"
 
 namespace furl::cli {
 namespace {
@@ -18,16 +16,11 @@ namespace {
 template <class Function>
 double best_seconds(const Function& function) {
   using clock = std::chrono::steady_clock;
-  double best = std::numeric_limits<double>::infinity();
-  double total = 0;
-  for (int run = 0; run < 3 || (total < 0.1 && run < 100); ++run) {
+  return best_of_several([&] {
     const auto start = clock::now();
     function();
-    const std::chrono::duration<double> elapsed = clock::now() - start;
-    best = std::min(best, elapsed.count());
-    total += elapsed.count();
-  }
-  return std::max(best, 1e-9);
+    return std::chrono::duration<double>(clock::now() - start).count();
+  });
 }
 
 class host_engine final : public engine {
@@ -86,12 +79,6 @@ class host_engine final : public engine {
 
 std::unique_ptr<engine> make_host_engine(int num_threads) {
   return std::make_unique<host_engine>(num_threads);
-}
-
-std::unique_ptr<engine> make_engine(const std::string& device, int num_threads) {
-  if (device == "host") return make_host_engine(num_threads);
-  if (device == "cuda") throw bad_usage("--device cuda: this build has no CUDA support");
-  throw bad_usage("--device " + device + ": must be host or cuda");
 }
 
 }  // namespace furl::cli

@@ -41,13 +41,14 @@ codec    --bits B              1..8, of a code (default 2; pack and unpack need 
          --window 1,1,8,8      elements per cell, or none (default)
 random   --seed S  --offset O  0..2^64-1, also 0x... (default 0); each compression takes another
 engine   --device D            host (default), cuda
-         --threads N           1..1024 (default 1); the result does not depend on it
+         --threads N           1..1024 (default 1), of the host; the result depends on neither
 
 decompress needs the shape and codec that compress had; dtype, rounding, seed and offset may be
 given to it, too, and do nothing. inspect shows several codecs, or the one given.
 
-Exit status: 0; 1 if a file cannot be read or written or has the wrong size; 2 for bad usage or a
-codec and shape that do not go together. Then one line says why, and no file has changed.
+Exit status: 0; 1 if a file cannot be read or written or has the wrong size, or CUDA fails or finds
+no device; 2 for bad usage, a codec and shape that do not go together, or --device cuda in a build
+without CUDA. Then one line says why, and no file has changed.
 )";
 
 void run(const arguments& given) {
@@ -86,9 +87,9 @@ int run_guarded(int count, const char* const* texts) {
   } catch (const failure& f) {
     return fail(f.status(), f.what());
   } catch (const std::bad_alloc&) {
-    return fail(exit_status::bad_file, "not enough memory");
+    return fail(exit_status::failed, "not enough memory");
   } catch (const std::exception& e) {
-    return fail(exit_status::bad_file, e.what());
+    return fail(exit_status::failed, e.what());
   }
 }
 

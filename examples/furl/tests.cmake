@@ -10,5 +10,13 @@ if(TARGET furl_cli)
   target_link_libraries(furl_cli_tests PRIVATE furl_options GTest::gtest_main
     nlohmann_json::nlohmann_json)
   add_dependencies(furl_cli_tests furl_cli)
-  gtest_discover_tests(furl_cli_tests DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(furl_cli_tests DISCOVERY_TIMEOUT 60 TEST_FILTER -*/cuda)
+  if(FURL_HAS_CUDA)
+    list(TRANSFORM FURL_TEST_LAUNCHER REPLACE "(.+)" "\"\\1\"" OUTPUT_VARIABLE literals)
+    list(JOIN literals "," literals)
+    target_compile_definitions(furl_cli_tests PRIVATE FURL_TEST_DEVICE
+      "FURL_TEST_LAUNCHER=${literals}")
+    gtest_discover_tests(furl_cli_tests DISCOVERY_TIMEOUT 60 TEST_FILTER */cuda
+      TEST_LIST furl_cli_device_tests PROPERTIES LABELS device)
+  endif()
 endif()
