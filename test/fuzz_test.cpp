@@ -115,10 +115,11 @@ TEST(Fuzz, DamagedPlans) {
     if (made->num_elements() > 5000 || made->kind() != plan_kind::uniform) continue;
     ++accepted;
     const auto x = normal_floats(static_cast<std::size_t>(made->num_elements()), seed);
-    host_backend& engine = static_cast<host_backend&>(*backends()[0]);
-    const auto blob = compress(engine, *made, x);
-    ASSERT_EQ(reference::layout_of({made->codec(), made->shape()}).size, blob.size());
-    decompress(engine, *made, blob);
+    for (const auto& engine : backends()) {
+      const auto blob = compress(*engine, *made, x);
+      ASSERT_EQ(reference::layout_of({made->codec(), made->shape()}).size, blob.size());
+      decompress(*engine, *made, blob);
+    }
   }
   EXPECT_GT(accepted, 50);
 }
