@@ -39,7 +39,7 @@ void randomize(parameter& p, unsigned seed) {
 class gradient_test : public testing::Test {
  protected:
   double loss(const operation& op, const tensor& x) {
-    saver hooks(plain, pool, 0);
+    saver hooks(plain, *store, 0);
     tape t(pool, &hooks);  // recording: batch norm works otherwise when it is not
     const tensor y = op(t, t.leaf(x)).value;
     const tensor weights = random_tensor(y.shape, 99);
@@ -51,7 +51,7 @@ class gradient_test : public testing::Test {
 
   /// Of the loss by x; parameters get theirs.
   tensor gradient(const operation& op, const tensor& x, const scheme& kept_as, u64 seed = 0) {
-    saver hooks(kept_as, pool, seed);
+    saver hooks(kept_as, *store, seed);
     tape t(pool, &hooks);
     const variable input = t.leaf(x);
     const variable y = op(t, input);
@@ -83,6 +83,7 @@ class gradient_test : public testing::Test {
   }
 
   thread_pool pool{2};
+  const std::unique_ptr<fold_store> store = make_host_store(pool);
   const scheme plain = scheme_named("none");
 };
 

@@ -9,9 +9,11 @@
 
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "fold_store.hpp"
 #include "idx.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -28,7 +30,15 @@ void keep_freed_memory() {
 #endif
 }
 
+std::unique_ptr<trainer::fold_store> make_store(const trainer::options& o,
+                                                trainer::thread_pool& pool) {
+  return o.device == trainer::device::cuda ? trainer::make_cuda_store()
+                                           : trainer::make_host_store(pool);
+}
+
 void run(const trainer::options& o) {
+  trainer::thread_pool pool(o.threads);
+  const auto store = make_store(o, pool);
   if (!o.csv.empty()) trainer::check_writable(o.csv);
   trainer::dataset data = trainer::read_dataset(o.data);
   if (o.test_images > 0 && o.test_images < data.test.size())
@@ -37,12 +47,12 @@ void run(const trainer::options& o) {
     throw trainer::usage_error("--batch is " + std::to_string(o.run.batch) + ": there are only " +
                                std::to_string(data.training.size()) + " training images");
 
-  trainer::thread_pool pool(o.threads);
   std::vector<trainer::run_result> results;
   for (const trainer::scheme& s : o.schemes) {
     trainer::progress_bar bar(s.title);
-    results.push_back(trainer::train(
-        data, s, o.run, pool, [&](int done, int all, float loss) { bar.show(done, all, loss); }));
+    results.push_back(
+        trainer::train(data, s, o.run, pool, *store,
+                       [&](int done, int all, float loss) { bar.show(done, all, loss); }));
   }
   std::cout << trainer::to_table(results) << std::flush;
   if (!o.csv.empty()) trainer::write_file(o.csv, trainer::to_csv(results, o.run));
@@ -61,6 +71,9 @@ int main(int count, char** arguments) {
     }
     return 0;
   } catch (const trainer::usage_error& e) {
+    std::cerr << "train: " << e.what() << '\n';
+    return 2;
+  } catch (const trainer::no_cuda& e) {
     std::cerr << "train: " << e.what() << '\n';
     return 2;
   } catch (const std::exception& e) {

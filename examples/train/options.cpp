@@ -35,6 +35,12 @@ std::vector<scheme> schemes_named(const std::string& name) {
   throw usage_error("--codec is \"" + name + "\": must be one of " + names);
 }
 
+device device_named(const std::string& name) {
+  if (name == "host") return device::host;
+  if (name == "cuda") return device::cuda;
+  throw usage_error("--device is \"" + name + "\": must be host or cuda");
+}
+
 void set(options& o, const std::string& option, const std::string& value) {
   if (option == "--codec") {
     o.schemes = schemes_named(value);
@@ -46,6 +52,8 @@ void set(options& o, const std::string& option, const std::string& value) {
     o.run.seed = number(option, value, 0, std::numeric_limits<u64>::max());
   } else if (option == "--threads") {
     o.threads = small_number(option, value, 1, 256);
+  } else if (option == "--device") {
+    o.device = device_named(value);
   } else if (option == "--steps") {
     o.run.most_steps = small_number(option, value, 1, 1'000'000'000);
   } else if (option == "--test-images") {
@@ -67,6 +75,8 @@ std::string usage() {
          "  --batch N         images per step (default: 128)\n"
          "  --seed N          of weights, order of images and rounding (default: 1)\n"
          "  --data DIR        folder of the data set (default: that of the Debian package)\n"
+         "  --device D        host or cuda: where folded activations are made and kept; does not\n"
+         "                    change results (default: host)\n"
          "  --threads N       does not change results (default: as many as the machine has)\n"
          "  --csv FILE        also write the table as comma-separated values\n"
          "  --steps N         stop each run after N steps (default: no limit)\n"

@@ -11,11 +11,14 @@
 
 namespace trainer {
 
+enum class device { host, cuda };
+
 struct options {
   run_settings run;
   std::vector<scheme> schemes = all_schemes();
   std::string data = "/usr/share/datasets/fashion-mnist";
   std::string csv;  // none if empty
+  trainer::device device = trainer::device::host;
   int threads = 1;
   int test_images = 0;  // 0: all
   bool help = false;

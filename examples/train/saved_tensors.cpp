@@ -2,21 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "saved_tensors.hpp"
 
-#include <stdexcept>
 #include <utility>
 
 namespace trainer {
 namespace {
-
-void check(const furl::status& s) {
-  if (!s) throw std::runtime_error("furl: " + furl::to_string(s));
-}
-
-template <class T>
-T value_of(furl::result<T> r) {
-  check(r.status());
-  return std::move(*r);
-}
 
 furl::codec flat(int bits) {
   furl::codec c;
@@ -53,9 +42,9 @@ saved_tensor saver::save(const tensor& x) {
   if (auto kept = find(x)) return {x.shape, std::move(kept)};
   saved_tensor s{x.shape, nullptr};
   if (scheme_.folds) {
-    furl::host::stash folded = fold(x);
-    count(folded.plan().size_bytes(), size_in_bytes(x));
-    s.kept = std::make_shared<const saved_tensor::content>(std::move(folded));
+    std::unique_ptr<const folded> small = fold(x);
+    count(small->size_bytes(), size_in_bytes(x));
+    s.kept = std::make_shared<const saved_tensor::content>(std::move(small));
   } else {
     count(size_in_bytes(x), size_in_bytes(x));
     s.kept = std::make_shared<const saved_tensor::content>(x.values);
@@ -68,8 +57,7 @@ saved_codes saver::save(const codes& c, int bits) {
   if (!scheme_.folds) return save_exact(c);
   const furl::plan plan = value_of(furl::plan::make_codes(bits, {c.size()}));
   count(plan.size_bytes(), u64(c.size()));
-  return {c.size(), std::make_shared<const saved_codes::content>(
-                        value_of(furl::host::stash::pack(plan, c, &pool_)))};
+  return {c.size(), std::make_shared<const saved_codes::content>(store_.pack(plan, c))};
 }
 
 saved_tensor saver::save_exact(const tensor& x) {
@@ -89,7 +77,7 @@ tensor saver::load(const saved_tensor& s) const {
     x.values = *plain;
   } else {
     x.values = buffer<float>(s.shape.size());
-    check(std::get<furl::host::stash>(*s.kept).restore(x.values, {&pool_}));
+    std::get<std::unique_ptr<const folded>>(*s.kept)->restore(x.values);
   }
   return x;
 }
@@ -97,7 +85,7 @@ tensor saver::load(const saved_tensor& s) const {
 codes saver::load(const saved_codes& s) const {
   if (const auto* const plain = std::get_if<codes>(s.kept.get())) return *plain;
   codes c(s.size);
-  check(std::get<furl::host::stash>(*s.kept).unpack(c, &pool_));
+  std::get<std::unique_ptr<const folded>>(*s.kept)->unpack(c);
   return c;
 }
 
@@ -110,11 +98,11 @@ std::shared_ptr<const saved_tensor::content> saver::find(const tensor& x) const 
   return nullptr;
 }
 
-furl::host::stash saver::fold(const tensor& x) {
+std::unique_ptr<const folded> saver::fold(const tensor& x) {
   const trainer::shape& s = x.shape;
   const furl::plan plan = value_of(furl::plan::make(scheme_.codec, {s.n, s.c, s.h, s.w}));
   const furl::random_key key{seed_, num_compressions_++};
-  return value_of(furl::host::stash::compress(plan, x.values, key, {&pool_}));
+  return store_.compress(plan, x.values, key);
 }
 
 void saver::count(u64 saved, u64 plain) {

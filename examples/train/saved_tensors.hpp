@@ -11,9 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "fold_store.hpp"
 #include "furl/plan.hpp"
-#include "furl/stash.hpp"
-#include "parallel.hpp"
 #include "tensor.hpp"
 
 namespace trainer {
@@ -33,25 +32,25 @@ std::vector<scheme> all_schemes();
 /// What is kept of a tensor: itself or its folded form. Copies share it, it can be loaded any
 /// number of times, and it is freed with the last copy.
 struct saved_tensor {
-  using content = std::variant<buffer<float>, furl::host::stash>;
+  using content = std::variant<buffer<float>, std::unique_ptr<const folded>>;
   trainer::shape shape;
   std::shared_ptr<const content> kept;
 };
 
 /// The same for bytes.
 struct saved_codes {
-  using content = std::variant<codes, furl::host::stash>;
+  using content = std::variant<codes, std::unique_ptr<const folded>>;
   index size = 0;
   std::shared_ptr<const content> kept;
 };
 
-/// The hooks, for one training run. Draws random numbers from a stream of its own, addressed by
-/// (seed, number of the compression): no two compressions share random bits, and the trainer's
-/// random state is not touched.
+/// The hooks, for one training run; the store says where folded tensors live. Draws random numbers
+/// from a stream of its own, addressed by (seed, number of the compression): no two compressions
+/// share random bits, and the trainer's random state is not touched.
 class saver {
  public:
-  saver(const scheme& kept_as, thread_pool& pool, u64 seed)
-      : scheme_(kept_as), pool_(pool), seed_(seed) {}
+  saver(const scheme& kept_as, fold_store& store, u64 seed)
+      : scheme_(kept_as), store_(store), seed_(seed) {}
 
   /// To be called before each forward pass.
   void begin_step();
@@ -83,11 +82,11 @@ class saver {
   };
 
   std::shared_ptr<const saved_tensor::content> find(const tensor& x) const;
-  furl::host::stash fold(const tensor& x);
+  std::unique_ptr<const folded> fold(const tensor& x);
   void count(u64 saved, u64 plain);
 
   const scheme scheme_;
-  thread_pool& pool_;
+  fold_store& store_;
   const u64 seed_;
   u64 num_compressions_ = 0;
   u64 saved_bytes_ = 0;

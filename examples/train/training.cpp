@@ -82,10 +82,10 @@ double test(const image_set& set, network& net, thread_pool& pool) {
 }  // namespace
 
 run_result train(const dataset& data, const scheme& kept_as, const run_settings& settings,
-                 thread_pool& pool, const progress_function& progress) {
+                 thread_pool& pool, fold_store& store, const progress_function& progress) {
   std::mt19937_64 random(settings.seed);
   network net(random);
-  saver hooks(kept_as, pool, settings.seed);
+  saver hooks(kept_as, store, settings.seed);
   std::vector<index> numbers = in_order(data.training.size());
 
   // A last batch of fewer samples is left out, so that all steps save the same.

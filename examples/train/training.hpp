@@ -34,8 +34,9 @@ struct run_result {
 /// Where a run is: steps done of all, and the last loss.
 using progress_function = std::function<void(int done, int all, float loss)>;
 
-/// Trains and tests. The result, times aside, depends on data, scheme and settings only.
+/// Trains and tests. The result, times aside, depends on data, scheme and settings only: not on the
+/// number of threads, nor on where folded tensors are stored.
 run_result train(const dataset& data, const scheme& kept_as, const run_settings& settings,
-                 thread_pool& pool, const progress_function& progress);
+                 thread_pool& pool, fold_store& store, const progress_function& progress);
 
 }  // namespace trainer
