@@ -24,7 +24,7 @@ enum class output { replace, accumulate };
 template <class T, output Output>
 class decompressor {
  public:
-  decompressor(const plan& p, const u8* blob, void* y, const_bytes widths)
+  decompressor(const plan& p, const u8* blob, u8* y, const_bytes widths)
       : plan_(p), blob_(blob), y_(y), cursor_(p, widths), lfc_(p, blob + p.lfc_offset()) {}
 
   void decompress_tile(i64 tile) {
@@ -33,61 +33,66 @@ class decompressor {
     const int count = int(std::min<i64>(tile_elements, plan_.num_elements() - first));
     load_codes(blob_ + cursor_.offset(), cursor_.bits(), codes_);
 
-    float* const v = direct_output(first, count);
-    float* const target = v != nullptr ? v : values_;
+    u8* const y = y_ + first * i64(sizeof(T));
+    // Values that need no more than to be written are written straight away.
+    const bool is_final = Output == output::replace && is_aligned_float<T>(y) &&
+                          count == tile_elements && !plan_.has_lfc();
+    dequantize_tile(first, count, is_final ? reinterpret_cast<float*>(y) : values_);
+    if (is_final) return;
+    if (plan_.has_lfc()) {
+      lfc_.visit(first, count, [&](int begin, int length, const float* lfc) {
+        put(values_ + begin, lfc, length, y + begin * i64(sizeof(T)));
+      });
+    } else {
+      put(values_, nullptr, count, y);
+    }
+  }
+
+ private:
+  static constexpr bool is_float = std::is_same_v<T, float>;
+
+  /// Values of the codes at hand, before the LFC.
+  void dequantize_tile(i64 first, int count, float* v) const {
     const int group = plan_.codec().group;
     const dtype meta = plan_.codec().meta;
     const auto* const codes = reinterpret_cast<const u8*>(codes_.word);
     const u8* const metadata = blob_ + plan_.meta_offset();
     for (int begin = 0; begin < count; begin += group) {
       const i64 pair = 2 * ((first + begin) / group);
-      prefetch_next(first + tile_elements + begin, group);
+      prefetch_elements<T>(y_, plan_.num_elements(), first + tile_elements + begin, group);
       dequantize_group(codes + begin, group, load_meta(metadata, pair, meta),
-                       load_meta(metadata, pair + 1, meta), target + begin);
+                       load_meta(metadata, pair + 1, meta), v + begin);
     }
-    if (v != nullptr) return;
-    if (plan_.has_lfc()) {
-      lfc_.visit(first, count, [&](int from, int length, const float* lfc) {
-        add_to(values_ + from, lfc, length);
-      });
-    }
-    store_values(first, count);
   }
 
- private:
-  /// Where values can be written straight away: nothing left to add, convert or cut off.
-  float* direct_output(i64 first, int count) const {
-    if constexpr (std::is_same_v<T, float> && Output == output::replace) {
-      float* const y = static_cast<float*>(y_) + first;
-      if (count == tile_elements && !plan_.has_lfc() &&
-          reinterpret_cast<std::uintptr_t>(y) % alignof(float) == 0)
-        return y;
+  /// y = v (+ lfc), or y += that. lfc: null without. Conversions from 16 bits come first, since one
+  /// loop of both conversions does not vectorise.
+  static void put(const float* v, const float* lfc, int count, u8* y) {
+    alignas(64) float before[tile_elements];
+    if constexpr (Output == output::accumulate && !is_float) load_floats<T>(y, 0, count, before);
+    if (lfc == nullptr) {
+      put_values(count, before, y, [v](int i) { return v[i]; });
+    } else {
+      put_values(count, before, y, [v, lfc](int i) { return add(v[i], lfc[i]); });
     }
-    return nullptr;
   }
 
-  void prefetch_next(i64 first, i64 count) const {
-    count = std::min(count, plan_.num_elements() - first);
-    prefetch(static_cast<const u8*>(y_) + first * i64(sizeof(T)), count * i64(sizeof(T)));
-  }
-
-  static void add_to(float* __restrict v, const float* __restrict lfc, int count) {
-    for (int i = 0; i < count; ++i) v[i] = add(v[i], lfc[i]);
-  }
-
-  void store_values(i64 first, int count) {
-    tile_elements_of<T> y;
-    if constexpr (Output == output::accumulate) y.load(y_, first, count);
-    for (int i = 0; i < tile_elements; ++i) {
-      y.element[i] = Output == output::replace ? saturate_to<T>(values_[i])
-                                               : round_to<T>(add(to_f32(y.element[i]), values_[i]));
+  template <class Value>
+  static void put_values(int count, const float* __restrict before, u8* __restrict y,
+                         const Value& value) {
+    for (int i = 0; i < count; ++i) {
+      if constexpr (Output == output::replace) {
+        store_at(y, i, saturate_to<T>(value(i)));
+      } else {
+        const float old = is_float ? load_at<float>(y, i) : before[i];
+        store_at(y, i, round_to<T>(add(old, value(i))));
+      }
     }
-    y.store(y_, first, count);
   }
 
   const plan& plan_;
   const u8* const blob_;
-  void* const y_;
+  u8* const y_;
   tile_cursor cursor_;
   lfc_reader lfc_;
   tile_bytes codes_;
@@ -102,8 +107,8 @@ status decompress_to(const plan& p, const_bytes blob, values y, const options& o
   with_type(y.type, [&](auto element) {
     run_shares(o.pool, [&](int share) {
       const float_environment environment;
-      decompressor<decltype(element), Output> tiles(p, static_cast<const u8*>(blob.data), y.data,
-                                                    o.widths);
+      decompressor<decltype(element), Output> tiles(p, static_cast<const u8*>(blob.data),
+                                                    static_cast<u8*>(y.data), o.widths);
       const i64 last = share_begin(p.num_tiles(), share + 1, num_shares);
       for (i64 tile = share_begin(p.num_tiles(), share, num_shares); tile < last; ++tile)
         tiles.decompress_tile(tile);

@@ -177,25 +177,6 @@ bool is_aligned_float(const void* data) {
   return std::is_same_v<T, float> && reinterpret_cast<std::uintptr_t>(data) % alignof(float) == 0;
 }
 
-/// A tile's elements in the caller's type.
-template <class T>
-struct tile_elements_of {
-  alignas(64) T element[tile_elements];
-
-  /// Elements first .. first + count - 1 of an array at any alignment, then zeros.
-  void load(const void* data, i64 first, int count) {
-    constexpr std::size_t size = sizeof(T);
-    const auto present = static_cast<std::size_t>(count) * size;
-    std::memcpy(element, static_cast<const u8*>(data) + first * i64(size), present);
-    std::memset(reinterpret_cast<u8*>(element) + present, 0, sizeof element - present);
-  }
-  void store(void* data, i64 first, int count) const {
-    constexpr std::size_t size = sizeof(T);
-    std::memcpy(static_cast<u8*>(data) + first * i64(size), element,
-                static_cast<std::size_t>(count) * size);
-  }
-};
-
 /// Walks tiles in order and knows where the codes of each begin.
 class tile_cursor {
  public:
