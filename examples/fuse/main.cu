@@ -112,8 +112,9 @@ outcome run(const std::vector<float>& input, const std::vector<float>& gradient,
 int main() {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    std::puts("no CUDA device");
-    return std::getenv("FURL_REQUIRE_DEVICE") != nullptr ? 1 : 0;
+    const bool required = std::getenv("FURL_REQUIRE_DEVICE") != nullptr;
+    std::puts(required ? "CUDA finds no device" : "no CUDA device");
+    return required ? 1 : 0;
   }
   cudaStream_t stream = nullptr;
   require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

@@ -164,6 +164,7 @@ FURL_HD bf16 round_to<bf16>(float x) {
   return {bf16_nearest(x)};
 }
 
+#if !defined(__CUDACC_RTC__)
 /// Calls function(T{}) with the element type of a dtype.
 template <class Function>
 auto with_type(dtype type, const Function& function) {
@@ -176,5 +177,6 @@ auto with_type(dtype type, const Function& function) {
       return function(0.0f);
   }
 }
+#endif
 
 }  // namespace furl

@@ -13,8 +13,6 @@
 namespace furl::test {
 namespace {
 
-using api = device_test;
-
 /// Writes `content` to x after a while.
 __global__ void write_late(float* x, const float* content, i64 count, int rounds) {
   float waste = 0.0f;
@@ -26,7 +24,7 @@ __global__ void next_offset(random_key* key) {
   ++key->offset;
 }
 
-TEST_F(api, WorkWaitsForWhatIsOnTheStream) {
+TEST(api, WorkWaitsForWhatIsOnTheStream) {
   const scoped_stream stream;
   const plan p = make_plan();
   const std::vector<float> input = make_input();
@@ -43,7 +41,7 @@ TEST_F(api, WorkWaitsForWhatIsOnTheStream) {
   EXPECT_EQ(y.read_back(), host_values(p, expected));
 }
 
-TEST_F(api, StreamsAreIndependent) {
+TEST(api, StreamsAreIndependent) {
   const scoped_stream streams[3];
   const plan p = make_plan();
   std::vector<std::unique_ptr<floats>> x;
@@ -59,7 +57,7 @@ TEST_F(api, StreamsAreIndependent) {
   }
 }
 
-TEST_F(api, GraphReplaysWithAFixedKeyRepeat) {
+TEST(api, GraphReplaysWithAFixedKeyRepeat) {
   const scoped_stream stream;
   const plan p = make_plan();
   const floats x(make_input());
@@ -78,7 +76,7 @@ TEST_F(api, GraphReplaysWithAFixedKeyRepeat) {
   }
 }
 
-TEST_F(api, GraphReplaysWithADeviceKeyDrawFreshBits) {
+TEST(api, GraphReplaysWithADeviceKeyDrawFreshBits) {
   const scoped_stream stream;
   const mixed_setup mixed = make_mixed_plan();
   const plan& p = mixed.p;
@@ -106,7 +104,7 @@ TEST_F(api, GraphReplaysWithADeviceKeyDrawFreshBits) {
   }
 }
 
-TEST_F(api, AnotherDeviceMayBeCurrent) {
+TEST(api, AnotherDeviceMayBeCurrent) {
   if (!has_device(2)) GTEST_SKIP() << "needs two devices";
   const plan p = make_plan();
   require(cudaSetDevice(1));

@@ -15,8 +15,6 @@
 namespace furl::test {
 namespace {
 
-using block = device_test;
-
 template <int Threads, class T>
 __global__ void min_max_kernel(const T* x, i64 count, min_max* out) {
   __shared__ typename block_min_max<Threads>::temp_storage storage;
@@ -39,7 +37,7 @@ min_max block_range(const std::vector<T>& x) {
   return found[0];
 }
 
-TEST_F(block, MinMaxOfAnyCount) {
+TEST(block, MinMaxOfAnyCount) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const std::size_t count : {1, 10, 17, 31, 33, 500, 1000}) {
     EXPECT_EQ(block_range<64>(std::vector<float>(count, infinity)).lo, infinity);
@@ -72,7 +70,7 @@ __global__ void far_tile(const float* x, i64 tile, tile_codec c, random_key key,
 }
 
 /// A tile far beyond 2^32 elements, against the one-thread functions.
-TEST_F(block, IndicesBeyond32Bits) {
+TEST(block, IndicesBeyond32Bits) {
   std::vector<float> x(tile_elements);
   for (int i = 0; i < tile_elements; ++i) x[std::size_t(i)] = float((i * 37) % 256) * 0.013f;
   const device_buffer in(x.size() * 4);
@@ -103,7 +101,7 @@ TEST_F(block, IndicesBeyond32Bits) {
 }
 
 /// Few blocks for many tiles: every warp goes on to its next.
-TEST_F(block, GridsOfAnySizeWriteTheSame) {
+TEST(block, GridsOfAnySizeWriteTheSame) {
   const i64 n = 40 * tile_elements + 17;
   std::vector<float> x(std::size_t(n), 0.0f);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i * 2654435761u % 1000) - 300.0f;

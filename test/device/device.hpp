@@ -33,16 +33,6 @@ inline bool device_required() {
   return value != nullptr && std::strcmp(value, "0") != 0;
 }
 
-/// Tests that need a device: skipped where there is none, failed with FURL_REQUIRE_DEVICE=1.
-class device_test : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (has_device()) return;
-    if (device_required()) FAIL() << "FURL_REQUIRE_DEVICE is set, but there is no CUDA device";
-    GTEST_SKIP() << "no CUDA device";
-  }
-};
-
 /// A stream that does not wait for the default one.
 class scoped_stream {
  public:

@@ -13,11 +13,9 @@
 namespace furl::test {
 namespace {
 
-using api_errors = device_test;
-
 __global__ void do_nothing() {}
 
-TEST_F(api_errors, AnEarlierErrorStays) {
+TEST(api_errors, AnEarlierErrorStays) {
   const scoped_stream stream;
   const plan p = make_plan();
   const floats x(make_input());
@@ -34,7 +32,7 @@ TEST_F(api_errors, AnEarlierErrorStays) {
   EXPECT_EQ(blob.bytes(), host_blob(p, make_input(), {1, 2}));
 }
 
-TEST_F(api_errors, AnErrorOfOursIsReportedAndGone) {
+TEST(api_errors, AnErrorOfOursIsReportedAndGone) {
   const scoped_stream stream;
   {
     const kernel::stream_scope scope(stream);
@@ -45,7 +43,7 @@ TEST_F(api_errors, AnErrorOfOursIsReportedAndGone) {
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
-TEST_F(api_errors, BadArgumentsAreNamedAndNothingIsWritten) {
+TEST(api_errors, BadArgumentsAreNamedAndNothingIsWritten) {
   const scoped_stream stream;
   const plan p = make_plan();
   const mixed_setup mixed = make_mixed_plan();
@@ -102,7 +100,7 @@ TEST_F(api_errors, BadArgumentsAreNamedAndNothingIsWritten) {
   EXPECT_EQ(blob.bytes(), host_blob(p, make_input(), {1, 2}));
 }
 
-TEST_F(api_errors, NothingIsLaunchedForNoElements) {
+TEST(api_errors, NothingIsLaunchedForNoElements) {
   const scoped_stream stream;
   const captured graph(stream, [&] {
     for (const extents& shape : {extents{0}, extents{0, 8}, extents{8, 0}}) {
@@ -117,7 +115,7 @@ TEST_F(api_errors, NothingIsLaunchedForNoElements) {
   graph.replay(stream);
 }
 
-TEST_F(api_errors, WidthsThatBreakTheirPreconditionStayInTheBlob) {
+TEST(api_errors, WidthsThatBreakTheirPreconditionStayInTheBlob) {
   const scoped_stream stream;
   const mixed_setup mixed = make_mixed_plan();
   const floats x(make_input());

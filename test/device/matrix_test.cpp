@@ -16,8 +16,6 @@
 namespace furl::test {
 namespace {
 
-using matrix = device_test;
-
 constexpr dtype all_types[] = {dtype::f32, dtype::f16, dtype::bf16};
 
 /// Numbers of all kinds: `special` mixes in NaN, infinities, huge, subnormal and constant runs.
@@ -109,7 +107,7 @@ std::string describe(const codec& c, const extents& shape, dtype type, u64 misal
   return text;
 }
 
-TEST_F(matrix, Flat) {
+TEST(matrix, Flat) {
   comparison all;
   const i64 sizes[] = {1, 3, 31, 130, 1023, 1024, 1025, 2305, 5000};
   int turn = 0;
@@ -142,7 +140,7 @@ struct pooled {
   extents window;
 };
 
-TEST_F(matrix, LowFrequencyComponent) {
+TEST(matrix, LowFrequencyComponent) {
   const pooled cases[] = {{{2, 3, 16, 16}, {1, 1, 8, 8}},
                           {{2, 3, 28, 28}, {1, 1, 8, 8}},
                           {{3, 2, 14, 14}, {1, 1, 8, 8}},
@@ -184,7 +182,7 @@ TEST_F(matrix, LowFrequencyComponent) {
   RecordProperty("plans", all.count);
 }
 
-TEST_F(matrix, WidthPerTile) {
+TEST(matrix, WidthPerTile) {
   comparison all;
   std::mt19937 random(3);
   for (const i64 tiles : {1, 31, 32, 33, 100}) {
@@ -204,7 +202,7 @@ TEST_F(matrix, WidthPerTile) {
   RecordProperty("plans", all.count);
 }
 
-TEST_F(matrix, Codes) {
+TEST(matrix, Codes) {
   const auto device = make_device_backend();
   host_backend host(1);
   for (int bits = 1; bits <= 8; ++bits) {

@@ -13,8 +13,6 @@
 namespace furl::test {
 namespace {
 
-using device_stash = device_test;
-
 /// Counts what a stash asks of its allocator.
 struct ledger {
   int allocated = 0;
@@ -78,7 +76,7 @@ static_assert(!std::is_copy_constructible_v<stash> && !std::is_copy_assignable_v
 static_assert(std::is_nothrow_move_constructible_v<stash>);
 static_assert(std::is_nothrow_move_assignable_v<stash>);
 
-TEST_F(device_stash, RestoresAnyNumberOfTimes) {
+TEST(device_stash, RestoresAnyNumberOfTimes) {
   const setup s;
   ledger memory;
   {
@@ -100,7 +98,7 @@ TEST_F(device_stash, RestoresAnyNumberOfTimes) {
   EXPECT_EQ(memory.live_bytes, 0u);
 }
 
-TEST_F(device_stash, MovesItsBytes) {
+TEST(device_stash, MovesItsBytes) {
   const setup s;
   ledger memory;
   {
@@ -118,7 +116,7 @@ TEST_F(device_stash, MovesItsBytes) {
   EXPECT_EQ(memory.freed, 1);
 }
 
-TEST_F(device_stash, GoesToTheHostAndBack) {
+TEST(device_stash, GoesToTheHostAndBack) {
   const setup s;
   const auto kept = stash::compress(s.p, s.in(), {1, 2}, s.stream);
   ASSERT_TRUE(kept);
@@ -145,7 +143,7 @@ TEST_F(device_stash, GoesToTheHostAndBack) {
   EXPECT_EQ(stash::from_host(block, s.stream).status().code, error::corrupt);
 }
 
-TEST_F(device_stash, KeepsCodes) {
+TEST(device_stash, KeepsCodes) {
   const setup s;
   std::vector<u8> mask(num_elements);
   for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = u8(i * i % 3 == 0);
@@ -159,7 +157,7 @@ TEST_F(device_stash, KeepsCodes) {
   EXPECT_EQ(back.bytes(), mask);
 }
 
-TEST_F(device_stash, ReturnsWhatItCannotKeep) {
+TEST(device_stash, ReturnsWhatItCannotKeep) {
   const setup s;
   ledger memory;
   memory.empty_handed = true;
