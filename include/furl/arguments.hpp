@@ -57,6 +57,20 @@ inline status check_apart(const plan& p, const void* blob, const void* other, u6
   return {};
 }
 
+/// A width per tile goes with a mixed plan, and only with that.
+inline status check_widths_array(const plan& p, const_bytes widths) {
+  if (p.kind() != plan_kind::mixed) {
+    if (widths.data == nullptr && widths.size_bytes == 0) return {};
+    return {error::wrong_plan, "options.widths", 0, "go with a plan from plan::make_mixed only"};
+  }
+  if (widths.size_bytes != u64(p.num_tiles()))
+    return {error::wrong_size, "options.widths", i64(widths.size_bytes),
+            "must have one byte per tile of 1024 elements"};
+  if (widths.data == nullptr && p.num_tiles() > 0)
+    return {error::null_pointer, "options.widths", 0, "must not be null"};
+  return {};
+}
+
 /// The checks that pack and unpack share.
 inline status check_codes_call(const plan& p, const_bytes codes, const_bytes blob) {
   if (const status s = check_kind(p, true); !s) return s;

@@ -24,7 +24,8 @@ namespace furl {
 /// until the call's work on the stream is done.
 struct options {
   /// For a mixed plan: the width of each tile, one byte each. They cannot be checked without
-  /// waiting: each must be 1..8, and together the plan's sum_of_widths.
+  /// waiting: each must be 1..8, and together the plan's sum_of_widths. Apart from what the call
+  /// writes.
   const_bytes widths = {};
   /// For a mixed plan: workspace_bytes(plan) bytes or more, aligned to 8, written to.
   bytes workspace = {};
@@ -68,16 +69,8 @@ inline status check_reachable(const void* pointer, int device, const char* argum
 }
 
 inline status check_options(const plan& p, const options& o) {
-  if (p.kind() != plan_kind::mixed) {
-    if (o.widths.data == nullptr && o.widths.size_bytes == 0) return {};
-    return {error::wrong_plan, "options.widths", 0, "go with a plan from plan::make_mixed only"};
-  }
-  if (o.widths.size_bytes != u64(p.num_tiles()))
-    return {error::wrong_size, "options.widths", i64(o.widths.size_bytes),
-            "must have one byte per tile of 1024 elements"};
-  if (p.num_tiles() == 0) return {};
-  if (o.widths.data == nullptr)
-    return {error::null_pointer, "options.widths", 0, "must not be null"};
+  if (const status s = check_widths_array(p, o.widths); !s) return s;
+  if (workspace_bytes(p) == 0) return {};
   if (o.workspace.size_bytes < workspace_bytes(p))
     return {error::wrong_size, "options.workspace", i64(o.workspace.size_bytes),
             "must have at least workspace_bytes(plan) bytes"};

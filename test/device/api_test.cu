@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What only a device has: streams, graphs, and several devices.
+// What only a device has: streams, graphs, several devices, and threads that use them; among it the
+// public bug reports of that kind, under their numbers.
 
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "device/api.cuh"
@@ -24,7 +26,7 @@ __global__ void next_offset(random_key* key) {
   ++key->offset;
 }
 
-TEST(api, WorkWaitsForWhatIsOnTheStream) {
+TEST(BugReports, Case33_WorkWaitsForWhatIsOnTheStream) {
   const scoped_stream stream;
   const plan p = make_plan();
   const std::vector<float> input = make_input();
@@ -57,7 +59,7 @@ TEST(api, StreamsAreIndependent) {
   }
 }
 
-TEST(api, GraphReplaysWithAFixedKeyRepeat) {
+TEST(BugReports, Case34_GraphReplaysWithAFixedKeyRepeat) {
   const scoped_stream stream;
   const plan p = make_plan();
   const floats x(make_input());
@@ -76,7 +78,7 @@ TEST(api, GraphReplaysWithAFixedKeyRepeat) {
   }
 }
 
-TEST(api, GraphReplaysWithADeviceKeyDrawFreshBits) {
+TEST(BugReports, Case34_GraphReplaysWithADeviceKeyDrawFreshBits) {
   const scoped_stream stream;
   const mixed_setup mixed = make_mixed_plan();
   const plan& p = mixed.p;
@@ -104,7 +106,7 @@ TEST(api, GraphReplaysWithADeviceKeyDrawFreshBits) {
   }
 }
 
-TEST(api, AnotherDeviceMayBeCurrent) {
+TEST(BugReports, Case32_AnotherDeviceMayBeCurrent) {
   if (!has_device(2)) GTEST_SKIP() << "needs two devices";
   const plan p = make_plan();
   require(cudaSetDevice(1));
@@ -135,6 +137,46 @@ TEST(api, AnotherDeviceMayBeCurrent) {
     EXPECT_STREQ(refused.argument, "blob");
   }
   require(cudaSetDevice(0));
+}
+
+/// Plans whose kernels differ in what they need.
+std::vector<plan> make_plans() {
+  std::vector<plan> plans;
+  for (const int group : {32, 64, 256, 1024}) {
+    for (int bits = 1; bits <= max_bits; ++bits) {
+      codec c;
+      c.bits = bits;
+      c.group = group;
+      if (bits % 2 == 0) c.window = {4};
+      plans.push_back(*plan::make(c, {num_elements}));
+    }
+  }
+  return plans;
+}
+
+TEST(BugReports, Case36_ThreadsDoNotDisturbEachOther) {
+  constexpr int num_threads = 8;
+  const std::vector<plan> plans = make_plans();
+  std::vector<std::vector<u8>> expected;
+  for (const plan& p : plans) expected.push_back(host_blob(p, make_input(), {7, 8}));
+  std::vector<int> wrong(num_threads, -1);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < num_threads; ++t) {
+    threads.emplace_back([&, t] {
+      const scoped_stream stream;
+      const floats x(make_input());
+      wrong[std::size_t(t)] = 0;
+      for (std::size_t i = 0; i < plans.size(); ++i) {
+        const std::size_t at = (i + std::size_t(t)) % plans.size();
+        const device_buffer blob(plans[at].size_bytes());
+        const status s = compress(plans[at], x.const_view(), view(blob), {7, 8}, stream);
+        stream.wait();
+        if (!s || blob.bytes() != expected[at]) ++wrong[std::size_t(t)];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, std::vector<int>(num_threads, 0));
 }
 
 }  // namespace

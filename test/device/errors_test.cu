@@ -15,7 +15,7 @@ namespace {
 
 __global__ void do_nothing() {}
 
-TEST(api_errors, AnEarlierErrorStays) {
+TEST(BugReports, Case35_AnEarlierErrorStays) {
   const scoped_stream stream;
   const plan p = make_plan();
   const floats x(make_input());

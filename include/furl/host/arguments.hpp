@@ -16,7 +16,8 @@ namespace furl::host {
 /// What most calls leave alone.
 struct options {
   thread_pool* pool = nullptr;  // none: the calling thread alone
-  const_bytes widths = {};      // for a mixed plan: the width of each tile, one byte each
+  // For a mixed plan: the width of each tile, one byte each; apart from what the call writes.
+  const_bytes widths = {};
 };
 
 namespace detail {
@@ -26,17 +27,11 @@ using furl::detail::check_blob;
 using furl::detail::check_codes_call;
 using furl::detail::check_elements;
 using furl::detail::check_kind;
+using furl::detail::check_widths_array;
 
 inline status check_widths(const plan& p, const_bytes widths) {
-  if (p.kind() != plan_kind::mixed) {
-    if (widths.data == nullptr && widths.size_bytes == 0) return {};
-    return {error::wrong_plan, "options.widths", 0, "go with a plan from plan::make_mixed only"};
-  }
-  if (widths.size_bytes != u64(p.num_tiles()))
-    return {error::wrong_size, "options.widths", i64(widths.size_bytes),
-            "must have one byte per tile of 1024 elements"};
-  if (p.num_tiles() == 0) return {};
-  if (widths.data == nullptr) return {error::null_pointer, "options.widths", 0, "must not be null"};
+  if (const status s = check_widths_array(p, widths); !s) return s;
+  if (p.kind() != plan_kind::mixed) return {};
   u64 sum = 0;
   for (i64 t = 0; t < p.num_tiles(); ++t) {
     const int width = static_cast<const u8*>(widths.data)[t];

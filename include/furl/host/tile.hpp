@@ -167,6 +167,7 @@ inline void prefetch(const void* data, i64 size) {
 /// The same for elements first .. first + count - 1 of an array, as far as it has them.
 template <class T>
 void prefetch_elements(const void* data, i64 num_elements, i64 first, i64 count) {
+  if (first >= num_elements) return;
   prefetch(static_cast<const u8*>(data) + first * i64(sizeof(T)),
            std::min(count, num_elements - first) * i64(sizeof(T)));
 }
