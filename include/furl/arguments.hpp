@@ -66,7 +66,7 @@ inline status check_widths_array(const plan& p, const_bytes widths) {
   if (widths.size_bytes != u64(p.num_tiles()))
     return {error::wrong_size, "options.widths", i64(widths.size_bytes),
             "must have one byte per tile of 1024 elements"};
-  if (widths.data == nullptr && p.num_tiles() > 0)
+  if (widths.data == nullptr && widths.size_bytes > 0)
     return {error::null_pointer, "options.widths", 0, "must not be null"};
   return {};
 }

@@ -33,7 +33,7 @@ inline status check_widths(const plan& p, const_bytes widths) {
   if (const status s = check_widths_array(p, widths); !s) return s;
   if (p.kind() != plan_kind::mixed) return {};
   u64 sum = 0;
-  for (i64 t = 0; t < p.num_tiles(); ++t) {
+  for (u64 t = 0; t < widths.size_bytes; ++t) {
     const int width = static_cast<const u8*>(widths.data)[t];
     if (width < 1 || width > max_bits)
       return {error::out_of_range, "options.widths", width, "each must be 1..8"};
