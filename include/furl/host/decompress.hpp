@@ -67,13 +67,12 @@ class decompressor {
 
   /// y = v (+ lfc), or y += that. lfc: null without. Conversions from 16 bits come first, since one
   /// loop of both conversions does not vectorise.
-  static void put(const float* v, const float* lfc, int count, u8* y) {
-    alignas(64) float before[tile_elements];
-    if constexpr (Output == output::accumulate && !is_float) load_floats<T>(y, 0, count, before);
+  void put(const float* v, const float* lfc, int count, u8* y) {
+    if constexpr (Output == output::accumulate && !is_float) load_floats<T>(y, 0, count, before_);
     if (lfc == nullptr) {
-      put_values(count, before, y, [v](int i) { return v[i]; });
+      put_values(count, before_, y, [v](int i) { return v[i]; });
     } else {
-      put_values(count, before, y, [v, lfc](int i) { return add(v[i], lfc[i]); });
+      put_values(count, before_, y, [v, lfc](int i) { return add(v[i], lfc[i]); });
     }
   }
 
@@ -97,6 +96,7 @@ class decompressor {
   lfc_reader lfc_;
   tile_bytes codes_;
   alignas(64) float values_[tile_elements] = {};
+  alignas(64) float before_[tile_elements] = {};  // what y held
 };
 
 template <output Output>
