@@ -62,6 +62,10 @@ constexpr i64 share_begin(i64 num_units, int share, int num_shares) {
   return num_units / num_shares * share + num_units % num_shares * share / num_shares;
 }
 
+inline int count_shares(const thread_pool* pool) {
+  return pool == nullptr ? 1 : pool->num_threads();
+}
+
 /// Runs function(share) for every share of the pool, or on the calling thread.
 template <class Function>
 void run_shares(thread_pool* pool, const Function& function) {

@@ -5,7 +5,6 @@
 // Masks and small integers in host memory (README, A8): ReLU and dropout masks, window indices of
 // max pooling. Exact, one width for all.
 
-#include <algorithm>
 #include <cstring>
 
 #include "furl/config.hpp"
@@ -19,14 +18,10 @@ namespace furl::host {
 
 namespace detail {
 
-inline int elements_in_tile(const plan& p, i64 tile) {
-  return int(std::min<i64>(tile_elements, p.num_elements() - tile * tile_elements));
-}
-
 /// Runs function(tile) over all tiles of a plan.
 template <class Function>
 void for_each_tile(const plan& p, thread_pool* pool, const Function& function) {
-  const int num_shares = pool == nullptr ? 1 : pool->num_threads();
+  const int num_shares = count_shares(pool);
   run_shares(pool, [&](int share) {
     const i64 last = share_begin(p.num_tiles(), share + 1, num_shares);
     for (i64 tile = share_begin(p.num_tiles(), share, num_shares); tile < last; ++tile)

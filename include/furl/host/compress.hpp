@@ -46,7 +46,7 @@ class compressor {
   template <class T>
   void compress_tile(i64 tile) {
     const i64 first = tile * tile_elements;
-    const int count = int(std::min<i64>(tile_elements, plan_.num_elements() - first));
+    const int count = elements_in_tile(plan_, tile);
     compress_residuals<T>(tile, residuals<T>(first, count), count);
   }
 
@@ -230,7 +230,7 @@ inline status compress(const plan& p, const_values x, bytes blob, random_key key
                        const options& o = {}) {
   if (const status s = detail::check_call(p, x, "x", {blob.data, blob.size_bytes}, o); !s) return s;
   if (p.num_elements() == 0) return {};
-  const int num_shares = o.pool == nullptr ? 1 : o.pool->num_threads();
+  const int num_shares = detail::count_shares(o.pool);
   with_type(x.type, [&](auto element) {
     using type = decltype(element);
     detail::run_shares(o.pool, [&](int share) {

@@ -4,7 +4,7 @@
 
 // Decompression in host memory, into an array or added to one.
 
-#include <algorithm>
+#include <type_traits>
 
 #include "furl/config.hpp"
 #include "furl/host/arguments.hpp"
@@ -30,7 +30,7 @@ class decompressor {
   void decompress_tile(i64 tile) {
     cursor_.move_to(tile);
     const i64 first = tile * tile_elements;
-    const int count = int(std::min<i64>(tile_elements, plan_.num_elements() - first));
+    const int count = elements_in_tile(plan_, tile);
     load_codes(blob_ + cursor_.offset(), cursor_.bits(), codes_);
 
     u8* const y = y_ + first * i64(sizeof(T));
@@ -103,7 +103,7 @@ template <output Output>
 status decompress_to(const plan& p, const_bytes blob, values y, const options& o) {
   if (const status s = check_call(p, {y.data, y.type, y.num_elements}, "y", blob, o); !s) return s;
   if (p.num_elements() == 0) return {};
-  const int num_shares = o.pool == nullptr ? 1 : o.pool->num_threads();
+  const int num_shares = count_shares(o.pool);
   with_type(y.type, [&](auto element) {
     run_shares(o.pool, [&](int share) {
       const float_environment environment;

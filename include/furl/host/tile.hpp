@@ -24,6 +24,11 @@ struct alignas(64) tile_bytes {
   u32 word[rows_per_tile * words_per_row];
 };
 
+/// Elements of a tile: 1024, or fewer in the last.
+inline int elements_in_tile(const plan& p, i64 tile) {
+  return int(std::min<i64>(tile_elements, p.num_elements() - tile * tile_elements));
+}
+
 struct range {
   float lo;
   float hi;
