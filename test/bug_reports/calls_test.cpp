@@ -11,20 +11,13 @@
 #include <set>
 #include <string>
 
+#include "bug_reports/codecs.hpp"
 #include "furl/element/quantize.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 
 namespace furl::test {
 namespace {
-
-codec with(int bits, int group) {
-  codec c;
-  c.bits = bits;
-  c.group = group;
-  c.meta = dtype::f32;
-  return c;
-}
 
 // TransformerEngine#2848: a tensor without elements.
 TEST(BugReports, Case22_Empty) {

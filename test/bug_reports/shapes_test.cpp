@@ -10,19 +10,12 @@
 #include <cmath>
 #include <utility>
 
+#include "bug_reports/codecs.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 
 namespace furl::test {
 namespace {
-
-codec with(int bits, int group) {
-  codec c;
-  c.bits = bits;
-  c.group = group;
-  c.meta = dtype::f32;
-  return c;
-}
 
 std::vector<float> lfc_of(const plan& p, const std::vector<u8>& blob) {
   const auto begin = blob.begin() + static_cast<std::ptrdiff_t>(p.lfc_offset());

@@ -11,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "bug_reports/codecs.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 
@@ -18,14 +19,6 @@ namespace furl::test {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
-
-codec with(int bits, int group, dtype meta = dtype::f32) {
-  codec c;
-  c.bits = bits;
-  c.group = group;
-  c.meta = meta;
-  return c;
-}
 
 bool all_nan(const std::vector<float>& y, std::size_t first, std::size_t last) {
   return std::all_of(y.begin() + static_cast<std::ptrdiff_t>(first),
