@@ -34,6 +34,11 @@ def cases():
         for element in types:
             yield operation, element, 2, 8
             yield operation, element, 2, 5
+    for operation in ["compress_mixed", "decompress_mixed", "decompress_add_mixed",
+                      "squared_ranges"]:
+        for element in types:
+            yield operation, element, 2, 0
+    yield "allocate_widths", "u8", 2, 0
     for operation in ["pack", "unpack"]:
         for bits in [1, 4]:
             yield operation, "u8", bits, 0

@@ -3,6 +3,9 @@
 
 // Runs one operation once, on 2^22 elements, for a tool that counts its instructions:
 //   furl_counts compress|decompress|decompress_add f32|f16|bf16 BITS [WINDOW]
+//   furl_counts compress_mixed|decompress_mixed|decompress_add_mixed f32|f16|bf16 BITS
+//   furl_counts squared_ranges f32|f16|bf16 BITS
+//   furl_counts allocate_widths u8 BITS
 //   furl_counts pack|unpack u8 BITS
 // WINDOW is two-dimensional on images of 64 x 64, and 0 without an LFC.
 
@@ -75,21 +78,64 @@ void run_codes(const std::string& operation, int bits) {
   }
 }
 
-void run(const std::string& operation, dtype type, int bits, int window) {
+void run_allocation(int bits) {
+  constexpr i64 tiles = num_elements / tile_elements;
+  std::vector<float> sensitivity(tiles);
+  std::vector<double> squared(tiles);
+  for (i64 t = 0; t < tiles; ++t) {
+    sensitivity[std::size_t(t)] = float(t * 7919 % 1013);
+    squared[std::size_t(t)] = double(t * 104729 % 4001);
+  }
+  u8* const s = device_memory(tiles * sizeof(float));
+  u8* const r = device_memory(tiles * sizeof(double));
+  u8* const widths = device_memory(tiles);
+  const u64 size = allocation_workspace_bytes(tiles);
+  require(cudaMemcpy(s, sensitivity.data(), tiles * sizeof(float), cudaMemcpyHostToDevice));
+  require(cudaMemcpy(r, squared.data(), tiles * sizeof(double), cudaMemcpyHostToDevice));
+  require(allocate_widths(u64(tiles * bits), {reinterpret_cast<const float*>(s), tiles},
+                          {reinterpret_cast<const double*>(r), tiles}, {widths, u64(tiles)},
+                          {device_memory(size), size}, nullptr));
+}
+
+/// Widths around `bits`, of which they are the mean, for a mixed plan.
+options make_mixed_options(const plan& p, int bits) {
+  const auto tiles = static_cast<std::size_t>(p.num_tiles());
+  std::vector<u8> widths(tiles);
+  for (std::size_t t = 0; t < tiles; ++t) widths[t] = u8(bits - 1 + int(t * 7 % 4 + 1) / 2);
+  options o;
+  u8* const copy = device_memory(tiles);
+  require(cudaMemcpy(copy, widths.data(), tiles, cudaMemcpyHostToDevice));
+  o.widths = {copy, tiles};
+  o.workspace = {device_memory(workspace_bytes(p)), workspace_bytes(p)};
+  return o;
+}
+
+void run(std::string operation, dtype type, int bits, int window) {
   codec c;
   c.bits = bits;
   if (window > 0) c.window = {1, window, window};
-  const plan p = require(plan::make(c, {num_elements / 4096, 64, 64}));
+  const extents shape{num_elements / 4096, 64, 64};
+  const auto suffix = operation.find("_mixed");
+  const bool mixed = suffix != std::string::npos;
+  if (mixed) operation.resize(suffix);
+  const plan p =
+      require(mixed ? plan::make_mixed(c, shape, u64(bits * num_elements / tile_elements))
+                    : plan::make(c, shape));
+  const options o = mixed ? make_mixed_options(p, bits) : options{};
   const std::vector<u8> elements = make_elements(type);
   u8* const x = device_memory(elements.size());
   u8* const blob = device_memory(p.size_bytes());
   require(cudaMemcpy(x, elements.data(), elements.size(), cudaMemcpyHostToDevice));
   if (operation == "compress") {
-    require(compress(p, {x, type, num_elements}, {blob, p.size_bytes()}, {1, 2}, nullptr));
+    require(compress(p, {x, type, num_elements}, {blob, p.size_bytes()}, {1, 2}, nullptr, o));
   } else if (operation == "decompress") {
-    require(decompress(p, {blob, p.size_bytes()}, {x, type, num_elements}, nullptr));
+    require(decompress(p, {blob, p.size_bytes()}, {x, type, num_elements}, nullptr, o));
+  } else if (operation == "decompress_add") {
+    require(decompress_add(p, {blob, p.size_bytes()}, {x, type, num_elements}, nullptr, o));
   } else {
-    require(decompress_add(p, {blob, p.size_bytes()}, {x, type, num_elements}, nullptr));
+    const i64 tiles = p.num_tiles();
+    auto* const squared = reinterpret_cast<double*>(device_memory(u64(tiles) * sizeof(double)));
+    require(squared_ranges(p, const_values{x, type, num_elements}, {squared, tiles}, nullptr));
   }
 }
 
@@ -100,7 +146,9 @@ int main(int argc, char** argv) {
   const std::string operation = argv[1];
   const std::string type = argv[2];
   const int bits = std::atoi(argv[3]);
-  if (type == "u8") {
+  if (operation == "allocate_widths") {
+    run_allocation(bits);
+  } else if (type == "u8") {
     run_codes(operation, bits);
   } else {
     run(operation,

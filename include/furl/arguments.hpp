@@ -57,6 +57,17 @@ inline status check_apart(const plan& p, const void* blob, const void* other, u6
   return {};
 }
 
+/// An array of `count` elements, at their alignment.
+template <class T>
+status check_array(span<T> array, i64 count, const char* argument, const char* count_limit) {
+  if (array.size != count) return {error::wrong_size, argument, array.size, count_limit};
+  if (array.data == nullptr && count > 0)
+    return {error::null_pointer, argument, 0, "must not be null"};
+  if (reinterpret_cast<std::uintptr_t>(array.data) % alignof(T) != 0)
+    return {error::misaligned, argument, 0, "must be aligned to its elements"};
+  return {};
+}
+
 /// A width per tile goes with a mixed plan, and only with that.
 inline status check_widths_array(const plan& p, const_bytes widths) {
   if (p.kind() != plan_kind::mixed) {

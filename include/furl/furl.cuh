@@ -8,6 +8,7 @@
 #include "furl/compress.cuh"
 #include "furl/decompress.cuh"
 #include "furl/stash.cuh"
+#include "furl/widths.cuh"
 
 #if !defined(__CUDACC_RTC__)
 #include "furl/furl.hpp"

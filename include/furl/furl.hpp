@@ -7,6 +7,7 @@
 #include "furl/host/codes.hpp"
 #include "furl/host/compress.hpp"
 #include "furl/host/decompress.hpp"
+#include "furl/host/widths.hpp"
 #include "furl/plan.hpp"
 #include "furl/plan_bytes.hpp"
 #include "furl/stash.hpp"

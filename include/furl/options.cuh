@@ -17,6 +17,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <initializer_list>
 
 namespace furl {
 
@@ -68,16 +69,33 @@ inline status check_reachable(const void* pointer, int device, const char* argum
   return {};
 }
 
+struct device_argument {
+  const void* pointer;
+  const char* name;
+};
+
+/// All pointers of a call on the scope's stream.
+inline status check_reachable(const kernel::stream_scope& scope,
+                              std::initializer_list<device_argument> arguments) {
+  if (const status s = kernel::cuda_status(scope.error(), "stream"); !s) return s;
+  for (const device_argument& a : arguments)
+    if (const status s = check_reachable(a.pointer, scope.device(), a.name); !s) return s;
+  return {};
+}
+
+inline status check_workspace(bytes workspace, u64 needed_bytes, const char* argument,
+                              const char* limit) {
+  if (workspace.size_bytes < needed_bytes)
+    return {error::wrong_size, argument, i64(workspace.size_bytes), limit};
+  if (workspace.data == nullptr) return {error::null_pointer, argument, 0, "must not be null"};
+  return check_alignment(workspace.data, sizeof(u64), argument, "must be aligned to 8 bytes");
+}
+
 inline status check_options(const plan& p, const options& o) {
   if (const status s = check_widths_array(p, o.widths); !s) return s;
   if (workspace_bytes(p) == 0) return {};
-  if (o.workspace.size_bytes < workspace_bytes(p))
-    return {error::wrong_size, "options.workspace", i64(o.workspace.size_bytes),
-            "must have at least workspace_bytes(plan) bytes"};
-  if (o.workspace.data == nullptr)
-    return {error::null_pointer, "options.workspace", 0, "must not be null"};
-  return check_alignment(o.workspace.data, sizeof(u64), "options.workspace",
-                         "must be aligned to 8 bytes");
+  return check_workspace(o.workspace, workspace_bytes(p), "options.workspace",
+                         "must have at least workspace_bytes(plan) bytes");
 }
 
 /// The checks that compress, decompress and decompress_add share and that need no CUDA.

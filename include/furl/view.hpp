@@ -49,6 +49,28 @@ struct basic_values {
 using values = basic_values<void>;
 using const_values = basic_values<const void>;
 
+/// An array of T, aligned as T is.
+template <class T>
+struct span {
+  T* data = nullptr;
+  i64 size = 0;
+
+  constexpr span() = default;
+  constexpr span(T* pointer, i64 count) : data(pointer), size(count) {}
+#if !defined(__CUDACC_RTC__)
+  /// From a container with data() and size(), such as std::vector<T>.
+  template <class Container,
+            class U = std::remove_pointer_t<decltype(std::declval<Container&>().data())>,
+            class = std::enable_if_t<std::is_convertible_v<U (*)[], T (*)[]>>>
+  constexpr span(Container&& container)
+      : span(container.data(), static_cast<i64>(container.size())) {}
+#endif
+
+  constexpr u64 size_bytes() const {
+    return u64(size) * sizeof(T);
+  }
+};
+
 /// Raw bytes: a blob, or the codes of masks and small integers.
 template <class Void>
 struct basic_bytes {

@@ -14,6 +14,8 @@ namespace {
 /// The device's copy of an array in host memory, made only if the pointer is not null.
 class mirror {
  public:
+  template <class T>
+  explicit mirror(span<T> host) : mirror(host.data, host.size_bytes(), sizeof(T)) {}
   mirror(const void* host, u64 size, u64 element_bytes = 1) {
     if (host == nullptr) return;
     const u64 misalignment = reinterpret_cast<std::uintptr_t>(host) % 64;
@@ -21,6 +23,10 @@ class mirror {
     buffer_->write(host);
   }
   void* data() const { return buffer_ ? buffer_->data() : nullptr; }
+  template <class T>
+  span<T> view(span<T> host) const {
+    return {static_cast<T*>(data()), host.size};
+  }
   void copy_back(void* host) const {
     if (buffer_) buffer_->read(host);
   }
@@ -70,6 +76,51 @@ class device_backend final : public backend {
         furl::unpack(p, {in.data(), blob.size_bytes}, {out.data(), codes.size_bytes}, stream_);
     stream_.wait();
     out.copy_back(codes.data);
+    return s;
+  }
+
+  status squared_ranges(const plan& p, const_values x, span<double> squared) override {
+    const mirror in(x.data, bytes_of(x.num_elements, x.type), u64(size_bytes(x.type)));
+    const mirror out(squared);
+    const status s =
+        furl::squared_ranges(p, {in.data(), x.type, x.num_elements}, out.view(squared), stream_);
+    stream_.wait();
+    out.copy_back(squared.data);
+    return s;
+  }
+  status squared_ranges(const plan& p, const_bytes blob, span<double> squared,
+                        const_bytes widths) override {
+    const mirror in(blob.data, blob.size_bytes);
+    const mirror out(squared);
+    const mirror tile_widths(widths.data, widths.size_bytes);
+    options o;
+    o.widths = {tile_widths.data(), widths.size_bytes};
+    const status s = furl::squared_ranges(p, const_bytes{in.data(), blob.size_bytes},
+                                          out.view(squared), stream_, o);
+    stream_.wait();
+    out.copy_back(squared.data);
+    return s;
+  }
+  status expand_sensitivity(const plan& p, span<const float> of_parts,
+                            span<float> of_tiles) override {
+    const mirror in(of_parts);
+    const mirror out(of_tiles);
+    const status s = furl::expand_sensitivity(p, in.view(of_parts), out.view(of_tiles), stream_);
+    stream_.wait();
+    out.copy_back(of_tiles.data);
+    return s;
+  }
+  status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
+                         span<const double> squared_range, bytes widths) override {
+    const mirror sensitivities(sensitivity);
+    const mirror ranges(squared_range);
+    const mirror out(widths.data, widths.size_bytes);
+    const device_buffer workspace(allocation_workspace_bytes(i64(widths.size_bytes)));
+    const status s = furl::allocate_widths(
+        sum_of_widths, sensitivities.view(sensitivity), ranges.view(squared_range),
+        {out.data(), widths.size_bytes}, {workspace.data(), workspace.size()}, stream_);
+    stream_.wait();
+    out.copy_back(widths.data);
     return s;
   }
 

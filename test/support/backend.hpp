@@ -21,6 +21,14 @@ class backend {
                                 const_bytes widths = {}) = 0;
   virtual status pack(const plan& p, const_bytes codes, bytes blob) = 0;
   virtual status unpack(const plan& p, const_bytes blob, bytes codes) = 0;
+
+  virtual status squared_ranges(const plan& p, const_values x, span<double> squared) = 0;
+  virtual status squared_ranges(const plan& p, const_bytes blob, span<double> squared,
+                                const_bytes widths = {}) = 0;
+  virtual status expand_sensitivity(const plan& p, span<const float> of_parts,
+                                    span<float> of_tiles) = 0;
+  virtual status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
+                                 span<const double> squared_range, bytes widths) = 0;
 };
 
 /// The host engine with a number of threads.
@@ -43,6 +51,21 @@ class host_backend final : public backend {
   }
   status unpack(const plan& p, const_bytes blob, bytes codes) override {
     return host::unpack(p, blob, codes, &pool_);
+  }
+  status squared_ranges(const plan& p, const_values x, span<double> squared) override {
+    return host::squared_ranges(p, x, squared, &pool_);
+  }
+  status squared_ranges(const plan& p, const_bytes blob, span<double> squared,
+                        const_bytes widths) override {
+    return host::squared_ranges(p, blob, squared, {&pool_, widths});
+  }
+  status expand_sensitivity(const plan& p, span<const float> of_parts,
+                            span<float> of_tiles) override {
+    return host::expand_sensitivity(p, of_parts, of_tiles);
+  }
+  status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
+                         span<const double> squared_range, bytes widths) override {
+    return host::allocate_widths(sum_of_widths, sensitivity, squared_range, widths);
   }
 
  private:

@@ -63,15 +63,16 @@ struct blob_layout {
   ///           they may where widths break their precondition: the tile has no place then.
   __device__ __forceinline__ tile_place place_of(i64 tile) const {
     if (bits != 0) return {bits, u64(tile) * u64(bits * row_elements)};
-    const i64 other = tile / tiles_per_chunk * tiles_per_chunk + lane_index();
-    u32 before = other < tile ? widths[other] : 0u;
-    FURL_UNROLL
-    for (int distance = warp_threads / 2; distance > 0; distance /= 2)
-      before += shuffle_xor(before, distance);
-    const int width = widths[tile];
-    const u64 offset = (chunk_sums[tile / tiles_per_chunk] + before) * row_elements;
+    const u32 in_chunk = u32(tile) % tiles_per_chunk;
+    const u32 lane = u32(lane_index());
+    const u8* const chunk = widths + (tile - in_chunk);
+    const u32 mine = lane <= in_chunk ? chunk[lane] : 0u;
+    const u32 through = warp_sum(mine);  // this tile
+    const int width = int(shuffle(mine, int(in_chunk)));
+    const u64 offset =
+        (chunk_sums[u64(tile) / tiles_per_chunk] + (through - u32(width))) * row_elements;
     const bool fits =
-        width >= 1 && width <= max_bits && offset + u64(width) * row_elements <= meta_offset;
+        u32(width - 1) < u32(max_bits) && offset + u64(u32(width) * row_elements) <= meta_offset;
     return {fits ? width : 0, offset};
   }
 

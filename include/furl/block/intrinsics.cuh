@@ -62,6 +62,26 @@ __device__ __forceinline__ float shuffle_xor(float value, int lanes) {
   return r;
 }
 
+__device__ __forceinline__ double shuffle_xor(double value, int lanes) {
+  return __shfl_xor_sync(full_warp, value, lanes);
+}
+
+/// The value of lane `lane`.
+__device__ __forceinline__ u32 shuffle(u32 value, int lane) {
+  return __shfl_sync(full_warp, value, lane);
+}
+
+/// The sum over all 32 lanes, in each of them.
+__device__ __forceinline__ u32 warp_sum(u32 value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(full_warp, value);
+#else
+  for (int distance = warp_threads / 2; distance > 0; distance /= 2)
+    value += shuffle_xor(value, distance);
+  return value;
+#endif
+}
+
 /// The value of lane `lane` of the caller's own segment of 8 lanes.
 __device__ __forceinline__ u32 shuffle_in_eight(u32 value, int lane) {
   return __shfl_sync(full_warp, value, lane, 8);

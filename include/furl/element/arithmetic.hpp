@@ -78,6 +78,51 @@ FURL_HD float fma(float a, float b, float c) {
 #endif
 }
 
+// ---- binary64: for sums whose terms may leave binary32 ----------------------------------------
+// A product that is added to something must be exact, as that of two f32 is: a host compiler may
+// contract the two.
+
+FURL_HD u64 bits_of(double x) {
+#if defined(__CUDA_ARCH__)
+  return u64(__double_as_longlong(x));
+#else
+  u64 bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return bits;
+#endif
+}
+
+/// x in binary64, exactly.
+FURL_HD double to_f64(float x) {
+#if defined(__CUDA_ARCH__)
+  double r;
+  asm("cvt.f64.f32 %0, %1;" : "=d"(r) : "f"(x));
+  return r;
+#else
+  return double(x);
+#endif
+}
+
+FURL_HD double add(double a, double b) {
+#if defined(__CUDA_ARCH__)
+  double r;
+  asm("add.rn.f64 %0, %1, %2;" : "=d"(r) : "d"(a), "d"(b));
+  return r;
+#else
+  return a + b;
+#endif
+}
+
+FURL_HD double mul(double a, double b) {
+#if defined(__CUDA_ARCH__)
+  double r;
+  asm("mul.rn.f64 %0, %1, %2;" : "=d"(r) : "d"(a), "d"(b));
+  return r;
+#else
+  return a * b;
+#endif
+}
+
 /// One of two bit patterns, without a branch: loops over it vectorise.
 FURL_HD u32 select(bool condition, u32 if_true, u32 if_false) {
   const u32 mask = 0u - u32(condition);

@@ -183,6 +183,29 @@ bool is_aligned_float(const void* data) {
   return std::is_same_v<T, float> && reinterpret_cast<std::uintptr_t>(data) % alignof(float) == 0;
 }
 
+/// The elements of tiles as floats, one tile at a time.
+class element_reader {
+ public:
+  element_reader(const plan& p, const void* x) : plan_(p), x_(x) {}
+
+  /// A tile's elements, in place where that is possible. Absent ones repeat the last.
+  template <class T>
+  const float* tile(i64 index) {
+    const i64 first = index * tile_elements;
+    const int count = elements_in_tile(plan_, index);
+    const void* const x = static_cast<const u8*>(x_) + first * i64(sizeof(T));
+    if (count == tile_elements && is_aligned_float<T>(x)) return static_cast<const float*>(x);
+    load_floats<T>(x, 0, count, elements_);
+    std::fill(elements_ + count, elements_ + tile_elements, elements_[count - 1]);
+    return elements_;
+  }
+
+ private:
+  const plan& plan_;
+  const void* const x_;
+  alignas(64) float elements_[tile_elements] = {};
+};
+
 /// Walks tiles in order and knows where the codes of each begin.
 class tile_cursor {
  public:

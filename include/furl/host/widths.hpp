@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Widths for a mixed plan (ActNN, Chen et al., ICML 2021): squared ranges and
+// sensitivities of tiles, and the widths that make the most of a number of bits.
+
+#include <algorithm>
+
+#include "furl/config.hpp"
+#include "furl/element/width_gain.hpp"
+#include "furl/host/arguments.hpp"
+#include "furl/host/float_environment.hpp"
+#include "furl/host/tile.hpp"
+#include "furl/plan.hpp"
+#include "furl/status.hpp"
+#include "furl/view.hpp"
+#include "furl/width_arguments.hpp"
+
+namespace furl::host {
+
+namespace detail {
+
+inline constexpr int max_groups_per_tile = tile_elements / 32;
+
+/// Sum of one term per group of a tile as a pairwise tree, neighbours first. Absent terms are +0.
+inline double add_pairwise(double (&terms)[max_groups_per_tile]) {
+  for (int count = max_groups_per_tile / 2; count > 0; count /= 2)
+    for (int i = 0; i < count; ++i) terms[i] = add(terms[2 * i], terms[2 * i + 1]);
+  return terms[0];
+}
+
+/// Calls function(first, last) for the tiles first..last - 1 of each share, in the arithmetic of
+/// the format.
+template <class Function>
+void compute_shares(const plan& p, thread_pool* pool, const Function& function) {
+  const int num_shares = count_shares(pool);
+  run_shares(pool, [&](int share) {
+    const float_environment environment;
+    function(share_begin(p.num_tiles(), share, num_shares),
+             share_begin(p.num_tiles(), share + 1, num_shares));
+  });
+}
+
+/// Of a tile's elements, of which `count` are present, the others repeat the last.
+inline double sum_squared_ranges(const float* x, int count, int group) {
+  double terms[max_groups_per_tile] = {};
+  for (int begin = 0; begin < count; begin += group) {
+    const range span = min_max(x + begin, group);
+    terms[begin / group] = squared_range(sub(span.hi, span.lo));
+  }
+  return add_pairwise(terms);
+}
+
+/// From the metadata of a tile with codes of `bits` bits.
+inline double sum_squared_coded_ranges(const plan& p, const u8* metadata, i64 tile, int bits) {
+  double terms[max_groups_per_tile] = {};
+  const i64 groups = tile_elements / p.codec().group;
+  const i64 begin = tile * groups;
+  const i64 end = std::min(begin + groups, p.num_groups());
+  for (i64 group = begin; group < end; ++group) {
+    const float step = load_meta(metadata, 2 * group + 1, p.codec().meta);
+    terms[group - begin] = squared_range(coded_range(step, bits));
+  }
+  return add_pairwise(terms);
+}
+
+/// Which gains are granted: all whose key is above `threshold`, and the first `ties` tiles of those
+/// that have one equal to it.
+struct granted_gains {
+  u64 threshold;
+  u64 ties;
+};
+
+/// The `raises` largest gains of the tiles' costs, by radix selection from the highest digit on.
+template <class Cost>
+granted_gains select_gains(i64 num_tiles, u64 raises, const Cost& cost_of_tile) {
+  constexpr int digit_bits = 9;
+  constexpr int num_digits = 1 << digit_bits;
+  static_assert(gain_key_bits % digit_bits == 0, "digits fill a key");
+  granted_gains found{0, raises};
+  for (int shift = gain_key_bits - digit_bits; shift >= 0; shift -= digit_bits) {
+    u64 count[num_digits] = {};
+    for (i64 tile = 0; tile < num_tiles; ++tile) {
+      const double cost = cost_of_tile(tile);
+      for (int bits = 1; bits < max_bits; ++bits) {
+        const u64 key = gain_key(cost, bits) >> shift;
+        count[key % num_digits] += u64(key >> digit_bits == found.threshold);
+      }
+    }
+    int digit = num_digits - 1;
+    while (found.ties > count[digit]) found.ties -= count[digit--];
+    found.threshold = found.threshold << digit_bits | u64(digit);
+  }
+  return found;
+}
+
+}  // namespace detail
+
+/// The summed squared ranges of the groups of each tile of x: what its error grows with. Groups
+/// that are not finite count as 0. A read of x of its own, since compress needs the widths that
+/// come of it; where those of the last step will do, a blob has the ranges already.
+/// x       : host, plan.num_elements() elements of any dtype, at any alignment.
+/// squared : host, plan.num_tiles() numbers; apart from x.
+/// The plan may be uniform or mixed. One with a window is refused: its codes are of residuals,
+/// whose ranges a blob has.
+/// Errors: see status. Allocates nothing.
+inline status squared_ranges(const plan& p, const_values x, span<double> squared,
+                             thread_pool* pool = nullptr) {
+  if (const status s = furl::detail::check_ranges_call(p, x, squared); !s) return s;
+  with_type(x.type, [&](auto element) {
+    detail::compute_shares(p, pool, [&](i64 first, i64 last) {
+      detail::element_reader elements(p, x.data);
+      for (i64 tile = first; tile < last; ++tile)
+        squared.data[tile] =
+            detail::sum_squared_ranges(elements.tile<decltype(element)>(tile),
+                                       detail::elements_in_tile(p, tile), p.codec().group);
+    });
+  });
+  return {};
+}
+
+/// The same from a blob, such as that of the last step: compress has stored the range of every
+/// group, rounded up to the metadata type. With a window it is that of the residuals.
+/// blob    : host, what compress wrote for the plan; aligned to 16 bytes.
+/// squared : as above; apart from the blob.
+/// options : for a mixed plan, the widths that the blob was made with.
+inline status squared_ranges(const plan& p, const_bytes blob, span<double> squared,
+                             const options& o = {}) {
+  if (const status s = furl::detail::check_ranges_call(p, blob, squared); !s) return s;
+  if (const status s = detail::check_widths(p, o.widths); !s) return s;
+  const auto* const widths = static_cast<const u8*>(o.widths.data);
+  const u8* const metadata = static_cast<const u8*>(blob.data) + p.meta_offset();
+  detail::compute_shares(p, o.pool, [&](i64 first, i64 last) {
+    for (i64 tile = first; tile < last; ++tile)
+      squared.data[tile] = detail::sum_squared_coded_ranges(
+          p, metadata, tile, widths == nullptr ? p.codec().bits : widths[tile]);
+  });
+  return {};
+}
+
+/// Sensitivities of tiles from those of equal parts of the tensor, such as its samples, or of the
+/// one part that is all of it. A tile that reaches over several gets the largest of theirs; what is
+/// negative or NaN counts as 0.
+/// of_parts : host, a positive number of them that divides plan.num_elements(). Part i is elements
+///            i * n .. (i + 1) * n - 1 of the tensor.
+/// of_tiles : host, plan.num_tiles() numbers; apart from of_parts.
+/// Errors: see status. Allocates nothing.
+inline status expand_sensitivity(const plan& p, span<const float> of_parts, span<float> of_tiles) {
+  if (const status s = furl::detail::check_expand_call(p, of_parts, of_tiles); !s) return s;
+  if (p.num_elements() == 0) return {};
+  const i64 elements = p.num_elements() / of_parts.size;
+  for (i64 tile = 0; tile < of_tiles.size; ++tile) {
+    const i64 first = tile * tile_elements;
+    const i64 last = first + detail::elements_in_tile(p, tile) - 1;
+    of_tiles.data[tile] = largest_sensitivity(of_parts.data, first / elements, last / elements);
+  }
+  return {};
+}
+
+/// The widths of 1..8 that add up to sum_of_widths and make the sum over all tiles of
+///   sensitivity * squared_range / (2^width - 1)^2
+/// smallest, by granting bits one by one where they save most; where they save the same, to the
+/// narrower tile, then to the first. The tiles may be of one tensor or of several.
+/// sum_of_widths : what the plan was made for: 1..8 per tile.
+/// sensitivity   : host, one per tile. What is negative or NaN counts as 0, in squared_range too.
+/// squared_range : host, one per tile: see squared_ranges.
+/// widths        : host, one byte per tile; apart from the others.
+/// Errors: see status. Allocates nothing.
+inline status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
+                              span<const double> squared_range, bytes widths) {
+  if (const status s =
+          furl::detail::check_allocation(sum_of_widths, sensitivity, squared_range, widths);
+      !s)
+    return s;
+  const float_environment environment;
+  const i64 num_tiles = i64(widths.size_bytes);
+  const auto cost = [&](i64 tile) {
+    return tile_cost(sensitivity.data[tile], squared_range.data[tile]);
+  };
+  detail::granted_gains granted =
+      detail::select_gains(num_tiles, sum_of_widths - u64(num_tiles), cost);
+  for (i64 tile = 0; tile < num_tiles; ++tile) {
+    int width = 1;
+    for (int bits = 1; bits < max_bits; ++bits) {
+      const u64 key = gain_key(cost(tile), bits);
+      const bool tie = key == granted.threshold && granted.ties > 0;
+      if (tie) --granted.ties;
+      width += key > granted.threshold || tie ? 1 : 0;
+    }
+    static_cast<u8*>(widths.data)[tile] = u8(width);
+  }
+  return {};
+}
+
+}  // namespace furl::host
