@@ -13,6 +13,8 @@
 #if !defined(__CUDACC_RTC__)
 #include <cstdint>
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::detail {
 
 inline bool overlap(const void* a, u64 a_bytes, const void* b, u64 b_bytes) {
@@ -94,5 +96,7 @@ inline status check_codes_call(const plan& p, const_bytes codes, const_bytes blo
 }
 
 }  // namespace furl::detail
+
+FURL_HIDDEN_END
 
 #endif

@@ -12,6 +12,7 @@
 #endif
 
 namespace furl {
+inline namespace v0_1 {
 
 /// Up to eight sizes, outermost first: a shape, or the window widths that go with one.
 struct extents {
@@ -61,4 +62,5 @@ constexpr bool operator!=(const codec& a, const codec& b) {
   return !(a == b);
 }
 
+}  // namespace v0_1
 }  // namespace furl

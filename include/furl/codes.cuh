@@ -15,6 +15,8 @@
 
 #if !defined(__CUDACC_RTC__)
 
+FURL_HIDDEN_BEGIN
+
 namespace furl {
 
 namespace detail {
@@ -35,7 +37,8 @@ inline status check_codes_memory(const void* codes, const void* blob,
 /// stream : as for compress.
 /// Errors: see status; nothing is launched for a bad argument. The plan must come from
 /// plan::make_codes. Allocates nothing and waits for nothing.
-inline status pack(const plan& p, const_bytes codes, bytes blob, cudaStream_t stream) {
+template <class Architectures = kernel::architectures>
+status pack(const plan& p, const_bytes codes, bytes blob, cudaStream_t stream) {
   if (const status s = detail::check_codes_call(p, codes, {blob.data, blob.size_bytes}); !s)
     return s;
   if (p.num_elements() == 0) return {};
@@ -47,7 +50,8 @@ inline status pack(const plan& p, const_bytes codes, bytes blob, cudaStream_t st
 }
 
 /// The inverse of pack: one code per byte.
-inline status unpack(const plan& p, const_bytes blob, bytes codes, cudaStream_t stream) {
+template <class Architectures = kernel::architectures>
+status unpack(const plan& p, const_bytes blob, bytes codes, cudaStream_t stream) {
   if (const status s = detail::check_codes_call(p, {codes.data, codes.size_bytes}, blob); !s)
     return s;
   if (p.num_elements() == 0) return {};
@@ -59,5 +63,7 @@ inline status unpack(const plan& p, const_bytes blob, bytes codes, cudaStream_t 
 }
 
 }  // namespace furl
+
+FURL_HIDDEN_END
 
 #endif

@@ -17,11 +17,13 @@
 
 #if !defined(__CUDACC_RTC__)
 
+FURL_HIDDEN_BEGIN
+
 namespace furl {
 
 namespace detail {
 
-template <class T>
+template <class Architectures, class T>
 status launch_compress(const plan& p, const blob_layout& layout, const T* x, u8* blob,
                        const kernel::key_argument& key, cudaStream_t stream) {
   const unsigned blocks = kernel::blocks_for(layout.num_tiles);
@@ -53,8 +55,9 @@ status launch_compress(const plan& p, const blob_layout& layout, const T* x, u8*
 ///          need not be the current one.
 /// Errors: see status; nothing is launched for a bad argument. Allocates nothing and waits for
 /// nothing.
-inline status compress(const plan& p, const_values x, bytes blob, random_key key,
-                       cudaStream_t stream, const options& o = {}) {
+template <class Architectures = kernel::architectures>
+status compress(const plan& p, const_values x, bytes blob, random_key key, cudaStream_t stream,
+                const options& o = {}) {
   if (const status s = detail::check_call(p, x, "x", {blob.data, blob.size_bytes}, o); !s) return s;
   if (p.num_elements() == 0) return {};
   const kernel::stream_scope scope(stream);
@@ -62,15 +65,17 @@ inline status compress(const plan& p, const_values x, bytes blob, random_key key
   if (const status s = detail::check_memory(p, x.data, "x", blob.data, o, scope.device()); !s)
     return s;
   blob_layout layout;
-  if (const status s = detail::launch_layout(p, o, stream, layout); !s) return s;
+  if (const status s = detail::launch_layout<Architectures>(p, o, stream, layout); !s) return s;
   return with_type(x.type, [&](auto element) {
     using type = decltype(element);
-    return detail::launch_compress(p, layout, static_cast<const type*>(x.data),
-                                   static_cast<u8*>(blob.data),
-                                   kernel::key_argument{key, o.device_key}, stream);
+    return detail::launch_compress<Architectures>(p, layout, static_cast<const type*>(x.data),
+                                                  static_cast<u8*>(blob.data),
+                                                  kernel::key_argument{key, o.device_key}, stream);
   });
 }
 
 }  // namespace furl
+
+FURL_HIDDEN_END
 
 #endif

@@ -2,6 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The version of the library, and that of the format (README, Format), which it changes more
+// seldom.
+#define FURL_VERSION_MAJOR 0
+#define FURL_VERSION_MINOR 1
+#define FURL_VERSION_PATCH 0
+#define FURL_VERSION (FURL_VERSION_MAJOR * 10000 + FURL_VERSION_MINOR * 100 + FURL_VERSION_PATCH)
+
 // The arithmetic of the format is exact: what would silently change it is refused here.
 #if !defined(__CUDA_ARCH__)
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ != 0)
@@ -38,6 +45,21 @@
 #define FURL_UNROLL
 #endif
 
+// Symbols. Two shared libraries of a process may hold furl in different versions, or built for
+// different machines, and the loader must not give one the functions of the other. So all that
+// computes or launches is hidden: the function marked FURL_HIDDEN, or what stands between
+// FURL_HIDDEN_BEGIN and FURL_HIDDEN_END. Types that callers hold cannot be hidden, since theirs
+// would have to be too; they are in an inline namespace that is named after the version.
+#if defined(__GNUC__) && !defined(__CUDACC_RTC__)
+#define FURL_HIDDEN __attribute__((visibility("hidden")))
+#define FURL_HIDDEN_BEGIN _Pragma("GCC visibility push(hidden)")
+#define FURL_HIDDEN_END _Pragma("GCC visibility pop")
+#else
+#define FURL_HIDDEN
+#define FURL_HIDDEN_BEGIN
+#define FURL_HIDDEN_END
+#endif
+
 namespace furl {
 
 // Fixed-width integers without a header, so that run-time compilation (NVRTC) needs none.
@@ -46,6 +68,8 @@ using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
 using i64 = long long;
+
+inline constexpr int format_version = 1;  // of blobs and of serialised plans
 
 inline constexpr int tile_elements = 1024;  // consecutive elements coded together
 inline constexpr int row_elements = 128;    // consecutive elements of a tile

@@ -15,11 +15,13 @@
 
 #if !defined(__CUDACC_RTC__)
 
+FURL_HIDDEN_BEGIN
+
 namespace furl {
 
 namespace detail {
 
-template <kernel::output Output>
+template <class Architectures, kernel::output Output>
 status decompress_to(const plan& p, const_bytes blob, values y, cudaStream_t stream,
                      const options& o) {
   if (const status s = check_call(p, {y.data, y.type, y.num_elements}, "y", blob, o); !s) return s;
@@ -28,7 +30,7 @@ status decompress_to(const plan& p, const_bytes blob, values y, cudaStream_t str
   if (const status s = kernel::cuda_status(scope.error(), "stream"); !s) return s;
   if (const status s = check_memory(p, y.data, "y", blob.data, o, scope.device()); !s) return s;
   blob_layout layout;
-  if (const status s = launch_layout(p, o, stream, layout); !s) return s;
+  if (const status s = launch_layout<Architectures>(p, o, stream, layout); !s) return s;
   const cell_locator locator = p.has_lfc() ? cell_locator(p.grid()) : cell_locator();
   return with_type(y.type, [&](auto element) {
     using type = decltype(element);
@@ -50,18 +52,22 @@ status decompress_to(const plan& p, const_bytes blob, values y, cudaStream_t str
 /// stream : as for compress.
 /// Errors: see status; nothing is launched for a bad argument. Allocates nothing and waits for
 /// nothing.
-inline status decompress(const plan& p, const_bytes blob, values y, cudaStream_t stream,
-                         const options& o = {}) {
-  return detail::decompress_to<kernel::output::replace>(p, blob, y, stream, o);
+template <class Architectures = kernel::architectures>
+status decompress(const plan& p, const_bytes blob, values y, cudaStream_t stream,
+                  const options& o = {}) {
+  return detail::decompress_to<Architectures, kernel::output::replace>(p, blob, y, stream, o);
 }
 
 /// Adds the decompressed values to y, in f32, and rounds each sum once to y's type: an overflow
 /// becomes infinity, for loss scalers to find. Otherwise as decompress.
-inline status decompress_add(const plan& p, const_bytes blob, values y, cudaStream_t stream,
-                             const options& o = {}) {
-  return detail::decompress_to<kernel::output::accumulate>(p, blob, y, stream, o);
+template <class Architectures = kernel::architectures>
+status decompress_add(const plan& p, const_bytes blob, values y, cudaStream_t stream,
+                      const options& o = {}) {
+  return detail::decompress_to<Architectures, kernel::output::accumulate>(p, blob, y, stream, o);
 }
 
 }  // namespace furl
+
+FURL_HIDDEN_END
 
 #endif

@@ -18,7 +18,7 @@ FURL_HD constexpr int size_bytes(dtype type) {
 }
 
 #if !defined(__CUDACC_RTC__)
-constexpr const char* name(dtype type) {
+FURL_HIDDEN constexpr const char* name(dtype type) {
   return type == dtype::f32 ? "f32" : type == dtype::f16 ? "f16" : "bf16";
 }
 #endif
@@ -167,7 +167,7 @@ FURL_HD bf16 round_to<bf16>(float x) {
 #if !defined(__CUDACC_RTC__)
 /// Calls function(T{}) with the element type of a dtype.
 template <class Function>
-auto with_type(dtype type, const Function& function) {
+FURL_HIDDEN auto with_type(dtype type, const Function& function) {
   switch (type) {
     case dtype::f16:
       return function(f16{});

@@ -20,6 +20,7 @@
 #include <initializer_list>
 
 namespace furl {
+inline namespace v0_1 {
 
 /// What most calls leave alone. All pointers are to device memory, and what they point to must stay
 /// until the call's work on the stream is done.
@@ -35,12 +36,15 @@ struct options {
   const random_key* device_key = nullptr;
 };
 
+}  // namespace v0_1
+
 /// Bytes of workspace that compress, decompress and decompress_add need: 0 unless the plan is
 /// mixed. A workspace serves one call at a time.
-constexpr u64 workspace_bytes(const plan& p) {
+FURL_HIDDEN constexpr u64 workspace_bytes(const plan& p) {
   return p.kind() == plan_kind::mixed ? u64(kernel::num_chunks(p.num_tiles())) * sizeof(u64) : 0;
 }
 
+FURL_HIDDEN_BEGIN
 namespace detail {
 
 inline status check_alignment(const void* pointer, u64 alignment, const char* argument,
@@ -129,8 +133,8 @@ inline status check_memory(const plan& p, const void* array, const char* argumen
 }
 
 /// The layout of a plan's blob. For a mixed plan, launches what works out where its tiles begin.
-inline status launch_layout(const plan& p, const options& o, cudaStream_t stream,
-                            blob_layout& layout) {
+template <class Architectures>
+status launch_layout(const plan& p, const options& o, cudaStream_t stream, blob_layout& layout) {
   layout = blob_layout(p);
   if (p.kind() != plan_kind::mixed) return {};
   const auto* const widths = static_cast<const u8*>(o.widths.data);
@@ -146,6 +150,7 @@ inline status launch_layout(const plan& p, const options& o, cudaStream_t stream
 }
 
 }  // namespace detail
+FURL_HIDDEN_END
 }  // namespace furl
 
 #endif

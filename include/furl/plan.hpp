@@ -16,11 +16,13 @@ namespace furl {
 namespace detail {
 
 /// Without overflow for any count.
-constexpr i64 ceil_div(i64 count, i64 size) {
+FURL_HIDDEN constexpr i64 ceil_div(i64 count, i64 size) {
   return count / size + (count % size != 0 ? 1 : 0);
 }
 
 }  // namespace detail
+
+inline namespace v0_1 {
 
 /// What a plan is for: one width for all codes, a width per tile, or ready-made codes.
 enum class plan_kind : u8 { uniform, mixed, codes };
@@ -90,8 +92,11 @@ class plan {
   bool has_lfc_ = false;
 };
 
+}  // namespace v0_1
+
 // ---- Making a plan --------------------------------------------------------------------------
 
+FURL_HIDDEN_BEGIN
 namespace detail {
 
 inline constexpr u64 size_limit = u64(1) << 63;  // sizes and counts are below it
@@ -127,6 +132,7 @@ constexpr status check_groups(const codec& c) {
 }
 
 }  // namespace detail
+FURL_HIDDEN_END
 
 constexpr status plan::set_shape(const extents& shape) {
   shape_ = extents(shape.size, shape.rank);  // without what may stand beyond the rank

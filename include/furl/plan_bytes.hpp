@@ -10,16 +10,16 @@
 
 namespace furl {
 
-/// Little-endian: "FURL", version, kind, bits, meta, rounding, rank, window rank, 0 (one byte
-/// each), group (4), shape (8 x 8), sum of widths (8), window (8 x 1). What a plan does not use is
-/// 0.
+/// Little-endian: "FURL", format_version, kind, bits, meta, rounding, rank, window rank, 0 (one
+/// byte each), group (4), shape (8 x 8), sum of widths (8), window (8 x 1). What a plan does not
+/// use is 0.
 struct plan_bytes {
   u8 data[96];
 };
 
-namespace detail {
+FURL_HIDDEN_BEGIN
 
-inline constexpr u8 plan_version = 1;
+namespace detail {
 
 constexpr void put_number(u8* at, u64 value, int num_bytes) {
   for (int i = 0; i < num_bytes; ++i) at[i] = u8(value >> (8 * i) & 0xffu);
@@ -33,7 +33,7 @@ constexpr u64 get_number(const u8* at, int num_bytes) {
 }  // namespace detail
 
 constexpr plan_bytes serialize(const plan& p) {
-  plan_bytes out{{'F', 'U', 'R', 'L', detail::plan_version}};
+  plan_bytes out{{'F', 'U', 'R', 'L', u8(format_version)}};
   out.data[5] = u8(p.kind());
   out.data[6] = u8(p.codec().bits);
   out.data[7] = u8(p.codec().meta);
@@ -54,7 +54,11 @@ constexpr result<plan> deserialize(const plan_bytes& in) {
   const status corrupt{error::corrupt, "plan_bytes", 0, "not a plan of this version"};
   const u8* data = in.data;
   if (data[0] != 'F' || data[1] != 'U' || data[2] != 'R' || data[3] != 'L') return corrupt;
-  if (data[4] != detail::plan_version || data[5] > u8(plan_kind::codes)) return corrupt;
+  static_assert(format_version == 1, "the next line names it");
+  if (data[4] > format_version)
+    return status{error::newer_format, "plan_bytes.format_version", data[4],
+                  "written by a later furl; this one reads version 1"};
+  if (data[4] != format_version || data[5] > u8(plan_kind::codes)) return corrupt;
 
   codec c;
   c.bits = data[6];
@@ -80,5 +84,7 @@ constexpr result<plan> deserialize(const plan_bytes& in) {
     if (again.data[i] != data[i]) return corrupt;
   return made;
 }
+
+FURL_HIDDEN_END
 
 }  // namespace furl

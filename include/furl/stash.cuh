@@ -22,6 +22,7 @@
 #include <utility>
 
 namespace furl {
+inline namespace v0_1 {
 
 /// Where a stash gets its bytes, so that a framework's allocator can own them. allocate returns
 /// memory of the stream's device, aligned to 16 bytes and usable by work that follows on the
@@ -54,23 +55,27 @@ class stash {
   stash() = default;  // of an empty tensor
 
   /// Compresses x into memory of the allocator. As furl::compress.
-  static result<stash> compress(const furl::plan& p, const_values x, random_key key,
-                                cudaStream_t stream, const options& o = {},
-                                const allocator& memory = {}) {
-    return fill(p, stream, memory,
-                [&](bytes blob) { return furl::compress(p, x, blob, key, stream, o); });
+  template <class Architectures = kernel::architectures>
+  FURL_HIDDEN static result<stash> compress(const furl::plan& p, const_values x, random_key key,
+                                            cudaStream_t stream, const options& o = {},
+                                            const allocator& memory = {}) {
+    return fill(p, stream, memory, [&](bytes blob) {
+      return furl::compress<Architectures>(p, x, blob, key, stream, o);
+    });
   }
 
   /// Packs codes into memory of the allocator. As furl::pack.
-  static result<stash> pack(const furl::plan& p, const_bytes codes, cudaStream_t stream,
-                            const allocator& memory = {}) {
-    return fill(p, stream, memory, [&](bytes blob) { return furl::pack(p, codes, blob, stream); });
+  template <class Architectures = kernel::architectures>
+  FURL_HIDDEN static result<stash> pack(const furl::plan& p, const_bytes codes, cudaStream_t stream,
+                                        const allocator& memory = {}) {
+    return fill(p, stream, memory,
+                [&](bytes blob) { return furl::pack<Architectures>(p, codes, blob, stream); });
   }
 
   /// A stash from the block that copy_to_host wrote.
   /// block : host; pinned memory is copied asynchronously and must stay until that is done.
-  static result<stash> from_host(const_bytes block, cudaStream_t stream,
-                                 const allocator& memory = {}) {
+  FURL_HIDDEN static result<stash> from_host(const_bytes block, cudaStream_t stream,
+                                             const allocator& memory = {}) {
     if (block.data == nullptr) return status{error::null_pointer, "block", 0, "must not be null"};
     if (block.size_bytes < sizeof(plan_bytes))
       return status{error::wrong_size, "block", i64(block.size_bytes), "is shorter than a plan"};
@@ -103,14 +108,17 @@ class stash {
   }
 
   /// As furl::decompress, decompress_add and unpack. A mixed plan needs its widths again.
-  status restore(values y, cudaStream_t stream, const options& o = {}) const {
-    return furl::decompress(plan_, blob(), y, stream, o);
+  template <class Architectures = kernel::architectures>
+  FURL_HIDDEN status restore(values y, cudaStream_t stream, const options& o = {}) const {
+    return furl::decompress<Architectures>(plan_, blob(), y, stream, o);
   }
-  status restore_add(values y, cudaStream_t stream, const options& o = {}) const {
-    return furl::decompress_add(plan_, blob(), y, stream, o);
+  template <class Architectures = kernel::architectures>
+  FURL_HIDDEN status restore_add(values y, cudaStream_t stream, const options& o = {}) const {
+    return furl::decompress_add<Architectures>(plan_, blob(), y, stream, o);
   }
-  status unpack(bytes codes, cudaStream_t stream) const {
-    return furl::unpack(plan_, blob(), codes, stream);
+  template <class Architectures = kernel::architectures>
+  FURL_HIDDEN status unpack(bytes codes, cudaStream_t stream) const {
+    return furl::unpack<Architectures>(plan_, blob(), codes, stream);
   }
 
   /// Bytes of the whole stash as one block: the serialised plan, then the blob.
@@ -118,7 +126,7 @@ class stash {
 
   /// Writes the stash as one block.
   /// block : host, block_bytes() bytes or more; complete when the stream's work is done.
-  status copy_to_host(bytes block, cudaStream_t stream) const {
+  FURL_HIDDEN status copy_to_host(bytes block, cudaStream_t stream) const {
     if (block.size_bytes < block_bytes())
       return {error::wrong_size, "block", i64(block.size_bytes), "must have block_bytes() bytes"};
     if (block.data == nullptr) return {error::null_pointer, "block", 0, "must not be null"};
@@ -133,8 +141,8 @@ class stash {
 
  private:
   template <class Function>
-  static result<stash> fill(const furl::plan& p, cudaStream_t stream, const allocator& memory,
-                            const Function& function) {
+  FURL_HIDDEN static result<stash> fill(const furl::plan& p, cudaStream_t stream,
+                                        const allocator& memory, const Function& function) {
     stash made;
     made.memory_ = memory;
     made.stream_ = stream;
@@ -148,8 +156,8 @@ class stash {
     return made;
   }
 
-  static status copy(void* to, const void* from, u64 size, cudaMemcpyKind kind,
-                     cudaStream_t stream) {
+  FURL_HIDDEN static status copy(void* to, const void* from, u64 size, cudaMemcpyKind kind,
+                                 cudaStream_t stream) {
     if (size == 0) return {};
     const kernel::stream_scope scope(stream);
     if (const status s = kernel::cuda_status(scope.error(), "stream"); !s) return s;
@@ -162,6 +170,7 @@ class stash {
   void* blob_ = nullptr;
 };
 
+}  // namespace v0_1
 }  // namespace furl
 
 #endif

@@ -17,6 +17,7 @@
 #include "furl/view.hpp"
 
 namespace furl::host {
+inline namespace v0_1 {
 
 /// Where a stash gets its bytes, so that a framework's allocator can own them. allocate returns
 /// memory aligned to 16 bytes, or null if there is none; neither function throws.
@@ -37,14 +38,14 @@ class stash {
   stash() = default;  // of an empty tensor
 
   /// Compresses x into memory of the allocator. As furl::host::compress.
-  static result<stash> compress(const plan& p, const_values x, random_key key,
-                                const options& o = {}, const allocator& memory = {}) {
+  FURL_HIDDEN static result<stash> compress(const plan& p, const_values x, random_key key,
+                                            const options& o = {}, const allocator& memory = {}) {
     return fill(p, memory, [&](bytes blob) { return host::compress(p, x, blob, key, o); });
   }
 
   /// Packs codes into memory of the allocator. As furl::host::pack.
-  static result<stash> pack(const plan& p, const_bytes codes, thread_pool* pool = nullptr,
-                            const allocator& memory = {}) {
+  FURL_HIDDEN static result<stash> pack(const plan& p, const_bytes codes,
+                                        thread_pool* pool = nullptr, const allocator& memory = {}) {
     return fill(p, memory, [&](bytes blob) { return host::pack(p, codes, blob, pool); });
   }
 
@@ -63,13 +64,13 @@ class stash {
   }
 
   /// As furl::host::decompress, decompress_add and unpack. A mixed plan needs its widths again.
-  status restore(values y, const options& o = {}) const {
+  FURL_HIDDEN status restore(values y, const options& o = {}) const {
     return host::decompress(plan_, blob(), y, o);
   }
-  status restore_add(values y, const options& o = {}) const {
+  FURL_HIDDEN status restore_add(values y, const options& o = {}) const {
     return host::decompress_add(plan_, blob(), y, o);
   }
-  status unpack(bytes codes, thread_pool* pool = nullptr) const {
+  FURL_HIDDEN status unpack(bytes codes, thread_pool* pool = nullptr) const {
     return host::unpack(plan_, blob(), codes, pool);
   }
 
@@ -78,8 +79,8 @@ class stash {
 
  private:
   template <class Function>
-  static result<stash> fill(const furl::plan& p, const allocator& memory,
-                            const Function& function) {
+  FURL_HIDDEN static result<stash> fill(const furl::plan& p, const allocator& memory,
+                                        const Function& function) {
     stash made;
     made.memory_ = memory;
     if (p.size_bytes() > 0) {
@@ -97,4 +98,5 @@ class stash {
   void* blob_ = nullptr;
 };
 
+}  // namespace v0_1
 }  // namespace furl::host

@@ -9,6 +9,7 @@
 #endif
 
 namespace furl {
+inline namespace v0_1 {
 
 enum class error : u8 {
   none,
@@ -19,6 +20,7 @@ enum class error : u8 {
   overlap,        // input and output share bytes
   wrong_plan,     // a plan of another kind than the function needs
   corrupt,        // serialised bytes that are no plan
+  newer_format,   // serialised by a furl whose format is later than this one's
   out_of_memory,  // the caller's allocator returned null
   wrong_memory,   // memory that the stream's device cannot reach
   cuda,           // a call of the CUDA runtime failed; value is its cudaError_t
@@ -59,12 +61,13 @@ class [[nodiscard]] result {
 
 #if !defined(__CUDACC_RTC__)
 /// One line, e.g. "codec.bits is 9: must be 1..8".
-inline std::string to_string(const status& s) {
+FURL_HIDDEN inline std::string to_string(const status& s) {
   switch (s.code) {
     case error::none:
       return "success";
     case error::out_of_range:
     case error::wrong_size:
+    case error::newer_format:
       return std::string(s.argument) + " is " + std::to_string(s.value) + ": " + s.limit;
     default:
       return std::string(s.argument) + ": " + s.limit;
@@ -72,4 +75,5 @@ inline std::string to_string(const status& s) {
 }
 #endif
 
+}  // namespace v0_1
 }  // namespace furl

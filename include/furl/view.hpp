@@ -14,6 +14,7 @@
 #endif
 
 namespace furl {
+inline namespace v0_1 {
 
 /// A flat array of elements of one type, at any element alignment. Void is `void` (written to) or
 /// `const void` (read from).
@@ -92,4 +93,5 @@ struct basic_bytes {
 using bytes = basic_bytes<void>;
 using const_bytes = basic_bytes<const void>;
 
+}  // namespace v0_1
 }  // namespace furl

@@ -54,10 +54,10 @@ class device_backend final : public backend {
   }
 
   status decompress(const plan& p, const_bytes blob, values y, const_bytes widths) override {
-    return restore(p, blob, y, widths, furl::decompress);
+    return restore(p, blob, y, widths, furl::decompress<>);
   }
   status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths) override {
-    return restore(p, blob, y, widths, furl::decompress_add);
+    return restore(p, blob, y, widths, furl::decompress_add<>);
   }
 
   status pack(const plan& p, const_bytes codes, bytes blob) override {

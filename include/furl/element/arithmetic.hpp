@@ -14,6 +14,13 @@
 #include <cstring>
 #endif
 
+// Clang has no macro that tells -fassociative-math, -freciprocal-math and the like, so they are
+// switched off here.
+#if defined(__clang__)
+#pragma float_control(push)
+#pragma float_control(precise, on)
+#endif
+
 namespace furl {
 
 inline constexpr u32 f32_nan_bits = 0x7fffffffu;  // the only NaN that furl writes
@@ -155,3 +162,7 @@ FURL_HD float canonical(float x) {
 }
 
 }  // namespace furl
+
+#if defined(__clang__)
+#pragma float_control(pop)
+#endif

@@ -12,6 +12,7 @@
 #include "furl/view.hpp"
 
 namespace furl::host {
+inline namespace v0_1 {
 
 /// What most calls leave alone.
 struct options {
@@ -20,6 +21,9 @@ struct options {
   const_bytes widths = {};
 };
 
+}  // namespace v0_1
+
+FURL_HIDDEN_BEGIN
 namespace detail {
 
 using furl::detail::check_apart;
@@ -77,4 +81,5 @@ void run_shares(thread_pool* pool, const Function& function) {
 }
 
 }  // namespace detail
+FURL_HIDDEN_END
 }  // namespace furl::host

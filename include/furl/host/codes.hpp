@@ -14,6 +14,8 @@
 #include "furl/status.hpp"
 #include "furl/view.hpp"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::host {
 
 namespace detail {
@@ -67,3 +69,5 @@ inline status unpack(const plan& p, const_bytes blob, bytes codes, thread_pool* 
 }
 
 }  // namespace furl::host
+
+FURL_HIDDEN_END

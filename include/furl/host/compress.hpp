@@ -20,6 +20,8 @@
 #include "furl/status.hpp"
 #include "furl/view.hpp"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::host {
 
 namespace detail {
@@ -245,3 +247,5 @@ inline status compress(const plan& p, const_values x, bytes blob, random_key key
 }
 
 }  // namespace furl::host
+
+FURL_HIDDEN_END

@@ -15,6 +15,8 @@
 #include "furl/status.hpp"
 #include "furl/view.hpp"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::host {
 
 namespace detail {
@@ -136,3 +138,5 @@ inline status decompress_add(const plan& p, const_bytes blob, values y, const op
 }
 
 }  // namespace furl::host
+
+FURL_HIDDEN_END

@@ -12,6 +12,8 @@
 #include "furl/host/tile.hpp"
 #include "furl/plan.hpp"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::host::detail {
 
 /// Walks the rows of a tensor (all of the innermost pooled dimension and what is inside it) in
@@ -155,3 +157,5 @@ class lfc_reader {
 };
 
 }  // namespace furl::host::detail
+
+FURL_HIDDEN_END

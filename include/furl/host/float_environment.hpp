@@ -8,6 +8,10 @@
 #include <cfenv>
 #endif
 
+#include "furl/config.hpp"
+
+FURL_HIDDEN_BEGIN
+
 namespace furl::host {
 
 /// Sets the arithmetic that the format needs for the lifetime of the object, in the calling thread:
@@ -49,3 +53,5 @@ class float_environment {
 };
 
 }  // namespace furl::host
+
+FURL_HIDDEN_END

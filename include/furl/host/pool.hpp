@@ -13,6 +13,8 @@
 #include "furl/host/tile.hpp"
 #include "furl/plan.hpp"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::host::detail {
 
 /// Cells that are pooled together: `count` neighbours along the innermost pooled dimension, at the
@@ -204,3 +206,5 @@ void pool_bands(const plan& p, const void* x, u8* blob, i64 first, i64 last) {
 }
 
 }  // namespace furl::host::detail
+
+FURL_HIDDEN_END

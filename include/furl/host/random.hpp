@@ -11,6 +11,8 @@
 #include <immintrin.h>
 #endif
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::host::detail {
 
 /// Rows 4 * half .. 4 * half + 3 of a tile's random words, four columns to a word.
@@ -85,3 +87,5 @@ inline void random_tile(u64 tile, random_key key, u32 (&words)[rows_per_tile * w
 }
 
 }  // namespace furl::host::detail
+
+FURL_HIDDEN_END

@@ -16,6 +16,8 @@
 #include <immintrin.h>
 #endif
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::host::detail {
 
 /// sums[i] = terms[2i] + terms[2i + 1].
@@ -109,3 +111,5 @@ inline void store_lfc(const float* __restrict lfc, int count, dtype meta, u8* __
 }
 
 }  // namespace furl::host::detail
+
+FURL_HIDDEN_END

@@ -7,7 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "furl/config.hpp"
+
 namespace furl::host {
+inline namespace v0_1 {
 
 /// Threads that wait for work, so that a call need not start its own. Results never depend on
 /// their number. A pool may be used from several threads, one call at a time.
@@ -15,17 +18,19 @@ class thread_pool {
  public:
   /// num_threads counts the calling thread: 1 (or less) starts none.
   /// Throws std::system_error if the system refuses a thread.
-  explicit thread_pool(int num_threads) : num_threads_(num_threads > 1 ? num_threads : 1) {
+  explicit thread_pool(int num_threads) : thread_pool(num_threads, no_threads_yet{}) {
     threads_.reserve(static_cast<std::size_t>(num_threads_ - 1));
-    try {
-      for (int share = 1; share < num_threads_; ++share)
-        threads_.emplace_back([this, share] { work(share); });
-    } catch (...) {
-      stop();
-      throw;
-    }
+    for (int share = 1; share < num_threads_; ++share)
+      threads_.emplace_back([this, share] { work(share); });
   }
-  ~thread_pool() { stop(); }
+  ~thread_pool() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stopping_ = true;
+    }
+    start_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
   thread_pool(const thread_pool&) = delete;
   thread_pool& operator=(const thread_pool&) = delete;
 
@@ -50,6 +55,11 @@ class thread_pool {
   }
 
  private:
+  // A pool without threads yet: whole, so that the destructor ends those that did start where one
+  // more is refused (without try, which -fno-exceptions forbids).
+  struct no_threads_yet {};
+  thread_pool(int num_threads, no_threads_yet) : num_threads_(num_threads > 1 ? num_threads : 1) {}
+
   void work(int share) {
     unsigned long long seen = 0;
     std::unique_lock<std::mutex> lock(mutex_);
@@ -66,15 +76,6 @@ class thread_pool {
     }
   }
 
-  void stop() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      stopping_ = true;
-    }
-    start_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-
   const int num_threads_;
   std::mutex call_mutex_;
   std::mutex mutex_;  // guards what follows
@@ -88,4 +89,5 @@ class thread_pool {
   std::vector<std::thread> threads_;
 };
 
+}  // namespace v0_1
 }  // namespace furl::host

@@ -17,6 +17,8 @@
 #include "furl/plan.hpp"
 #include "furl/view.hpp"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::host::detail {
 
 /// A tile's codes, or its random bits: one byte per element, in order.
@@ -247,3 +249,5 @@ inline void store_meta(u8* part, i64 index, dtype meta, float value) {
 }
 
 }  // namespace furl::host::detail
+
+FURL_HIDDEN_END

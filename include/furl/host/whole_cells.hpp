@@ -13,6 +13,8 @@
 #include "furl/host/tile.hpp"
 #include "furl/plan.hpp"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::host::detail {
 
 class whole_cells {
@@ -111,3 +113,5 @@ class whole_cells {
 };
 
 }  // namespace furl::host::detail
+
+FURL_HIDDEN_END

@@ -11,6 +11,8 @@
 #include "furl/config.hpp"
 #include "furl/kernel/launch.cuh"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::kernel {
 
 // Templates, so that a program of several translation units has one definition.
@@ -43,3 +45,5 @@ __global__ void __launch_bounds__(Threads) unpack(blob_layout layout, const u8* 
 }
 
 }  // namespace furl::kernel
+
+FURL_HIDDEN_END

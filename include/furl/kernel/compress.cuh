@@ -14,6 +14,8 @@
 #include "furl/element/philox.hpp"
 #include "furl/kernel/launch.cuh"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::kernel {
 
 /// A random stream by value, or in global memory, read when the kernel runs.
@@ -75,3 +77,5 @@ __global__ void __launch_bounds__(block_threads, 6)
 }
 
 }  // namespace furl::kernel
+
+FURL_HIDDEN_END

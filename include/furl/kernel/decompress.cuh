@@ -12,6 +12,8 @@
 #include "furl/element/cell_locator.hpp"
 #include "furl/kernel/launch.cuh"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::kernel {
 
 enum class output : u8 { replace, accumulate };
@@ -49,3 +51,5 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 }  // namespace furl::kernel
+
+FURL_HIDDEN_END

@@ -12,6 +12,8 @@
 #include "furl/status.hpp"
 #endif
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::kernel {
 
 inline constexpr int block_threads = 128;
@@ -54,6 +56,17 @@ class stream_scope {
   int device_ = -1;
 };
 
+/// The architectures that the including file is compiled for. Functions that name kernels have this
+/// as a template parameter: files of one program that are compiled for different architectures each
+/// launch their own kernels, and none is compiled that a file does not launch.
+template <int...>
+struct architecture_list {};
+#if defined(__CUDA_ARCH_LIST__)
+using architectures = architecture_list<__CUDA_ARCH_LIST__>;
+#else
+using architectures = architecture_list<>;
+#endif
+
 /// A failed call of the CUDA runtime as a status.
 inline status cuda_status(cudaError_t code, const char* argument) {
   if (code == cudaSuccess) return {};
@@ -75,3 +88,5 @@ status launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, 
 #endif
 
 }  // namespace furl::kernel
+
+FURL_HIDDEN_END

@@ -11,6 +11,8 @@
 #include "furl/element/pool.hpp"
 #include "furl/kernel/launch.cuh"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::kernel {
 
 /// The cells of a grid, with what finding their elements takes.
@@ -58,3 +60,5 @@ __global__ void __launch_bounds__(block_threads, 6)
 }
 
 }  // namespace furl::kernel
+
+FURL_HIDDEN_END

@@ -7,12 +7,12 @@
 // as cub::DeviceScan does, and a quarter of a byte of workspace per tile where a scan of all tiles
 // takes eight.
 
-#include <cub/block/block_scan.cuh>
-
 #include "furl/block/blob_layout.cuh"
 #include "furl/block/intrinsics.cuh"
 #include "furl/config.hpp"
 #include "furl/kernel/launch.cuh"
+
+FURL_HIDDEN_BEGIN
 
 namespace furl::kernel {
 
@@ -34,21 +34,39 @@ __global__ void __launch_bounds__(Threads)
 }
 
 /// Turns sums into sums of all that is before, in place. One block: there are 2^15 elements of a
-/// tensor to one sum.
+/// tensor to one sum. (CUB would do this, but including its scan takes longer to compile than all
+/// of furl.)
 template <int Threads = scan_threads>
 __global__ void __launch_bounds__(Threads) scan_sums(u64* sums, i64 count) {
-  using block_scan = cub::BlockScan<u64, Threads>;
-  __shared__ typename block_scan::TempStorage storage;
+  constexpr int num_warps = Threads / warp_threads;
+  static_assert(Threads % warp_threads == 0, "whole warps");
+  __shared__ u64 sum_of_warp[num_warps];
+  const int lane = lane_index();
+  const int warp = int(threadIdx.x) / warp_threads;
   u64 before = 0;
   for (i64 begin = 0; begin < count; begin += Threads) {
     const i64 i = begin + threadIdx.x;
-    u64 sum = i < count ? sums[i] : 0;
-    u64 total;
-    block_scan(storage).ExclusiveSum(sum, sum, total);
-    if (i < count) sums[i] = before + sum;
+    const u64 mine = i < count ? sums[i] : 0;
+    u64 up_to_mine = mine;
+    FURL_UNROLL
+    for (int distance = 1; distance < warp_threads; distance *= 2) {
+      const u64 other = __shfl_up_sync(full_warp, up_to_mine, unsigned(distance));
+      if (lane >= distance) up_to_mine += other;
+    }
+    if (lane == warp_threads - 1) sum_of_warp[warp] = up_to_mine;
+    __syncthreads();
+    u64 total = 0;
+    u64 before_warp = 0;
+    for (int w = 0; w < num_warps; ++w) {
+      if (w == warp) before_warp = total;
+      total += sum_of_warp[w];
+    }
+    if (i < count) sums[i] = before + before_warp + up_to_mine - mine;
     before += total;
-    __syncthreads();  // the storage is used again
+    __syncthreads();  // the sums of the warps are written again
   }
 }
 
 }  // namespace furl::kernel
+
+FURL_HIDDEN_END
