@@ -11,3 +11,9 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/furl-config-version.cmake
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES ${PROJECT_BINARY_DIR}/furl-config.cmake
   ${PROJECT_BINARY_DIR}/furl-config-version.cmake DESTINATION ${furl_package_dir})
+
+# For pkg-config; like the package it may be moved.
+set(furl_pc_dir ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+file(RELATIVE_PATH furl_prefix_from_pc /prefix/${furl_pc_dir} /prefix)
+configure_file(cmake/furl.pc.in ${PROJECT_BINARY_DIR}/furl.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/furl.pc DESTINATION ${furl_pc_dir})

@@ -152,8 +152,8 @@ __device__ __forceinline__ float sum_small_cell(const T* x, const cell_grid& gri
 template <class T>
 __device__ __forceinline__ float pool_cell(const T* x, const cell_grid& grid,
                                            const cell_contents& cell, bool vectors, dtype meta) {
-  const bool small = grid.window[0] == 1 && grid.window[1] <= 8 && grid.window[2] <= 8;
-  const float sum = small ? detail::sum_small_cell(x, grid, cell, vectors)
+  const bool is_small = grid.window[0] == 1 && grid.window[1] <= 8 && grid.window[2] <= 8;
+  const float sum = is_small ? detail::sum_small_cell(x, grid, cell, vectors)
                           : detail::sum_cell(x, grid, cell, vectors);
   return lfc_value(cell_mean(sum, cell.extent[0] * cell.extent[1] * cell.extent[2]), meta);
 }

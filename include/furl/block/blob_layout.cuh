@@ -43,7 +43,7 @@ struct blob_layout {
 
   blob_layout() = default;
 #if !defined(__CUDACC_RTC__)
-  explicit constexpr blob_layout(const plan& p)
+  FURL_HIDDEN explicit constexpr blob_layout(const plan& p)
       : num_elements(p.num_elements()),
         num_tiles(p.num_tiles()),
         meta_offset(p.meta_offset()),

@@ -10,12 +10,11 @@
 #include "furl/config.hpp"
 
 #if !defined(__CUDACC_RTC__)
-#include <cmath>
 #include <cstring>
 #endif
 
 // Clang has no macro that tells -fassociative-math, -freciprocal-math and the like, so they are
-// switched off here.
+// switched off here. (For the same reason fma is not std::fma, which has the flags of its header.)
 #if defined(__clang__)
 #pragma float_control(push)
 #pragma float_control(precise, on)
@@ -81,7 +80,7 @@ FURL_HD float fma(float a, float b, float c) {
   asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(r) : "f"(a), "f"(b), "f"(c));
   return r;
 #else
-  return std::fma(a, b, c);
+  return __builtin_fmaf(a, b, c);
 #endif
 }
 

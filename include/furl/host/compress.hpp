@@ -84,7 +84,7 @@ class compressor {
   static i64 next_read(const plan& p) {
     if (!p.has_lfc()) return tile_elements;
     const i64 batch = whole_cells::apply_to(p) ? whole_batch_elements : batch_elements;
-    return std::max(batch, p.grid().band_elements());
+    return (std::max)(batch, p.grid().band_elements());
   }
 
   /// The tile's elements less their LFC. Absent ones repeat the last, so as not to widen its group.
@@ -142,7 +142,7 @@ struct work {
   /// First element of a unit, for unit 0..num_units().
   i64 element(i64 unit) const {
     return p.has_lfc() ? p.grid().band_begin(unit)
-                       : std::min(unit * tile_elements, p.num_elements());
+                       : (std::min)(unit * tile_elements, p.num_elements());
   }
 };
 
@@ -160,7 +160,7 @@ void compress_share(const plan& p, const_values x, bytes blob, random_key key, c
       std::max<i64>(1, batch_elements / (p.has_lfc() ? p.grid().band_elements() : tile_elements));
   compressor tiles(p, x, blob, key, widths);
   while (unit < last) {
-    const i64 next = std::min(last, unit + units_per_batch);
+    const i64 next = (std::min)(last, unit + units_per_batch);
     if (p.has_lfc()) pool_bands<T>(p, x.data, static_cast<u8*>(blob.data), unit, next);
     const i64 end = all.element(next);
     for (; (tile + 1) * tile_elements <= end; ++tile) tiles.compress_tile<T>(tile);
@@ -184,13 +184,13 @@ void compress_whole_share(const plan& p, const_values x, bytes blob, random_key 
   i64 begin = all.element(unit);  // of the residuals at hand
   i64 end = begin;
   while (unit < last) {
-    const i64 next = std::min(last, unit + units_per_batch);
+    const i64 next = (std::min)(last, unit + units_per_batch);
     cells.pool<T>(unit, next, residuals + (end - begin));
     unit = next;
     end = all.element(unit);
     for (; (tile + 1) * tile_elements <= end; ++tile)
       tiles.compress_residuals<T>(tile, residuals + (tile * tile_elements - begin), tile_elements);
-    const i64 kept = std::min(end, tile * tile_elements);  // of a tile that is not complete
+    const i64 kept = (std::min)(end, tile * tile_elements);  // of a tile that is not complete
     std::copy(residuals + (kept - begin), residuals + (end - begin), residuals);
     begin = kept;
   }

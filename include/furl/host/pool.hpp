@@ -44,9 +44,9 @@ class cell_pooler {
       const i64 begin = first % per_outer;
       const bool all = begin == 0 && last - first >= per_outer;
       const i64 outers = all ? (last - first) / per_outer : 1;
-      const i64 end = all ? per_outer : std::min(per_outer, begin + (last - first));
+      const i64 end = all ? per_outer : (std::min)(per_outer, begin + (last - first));
       for (i64 done = 0, some = 0; done < outers; done += some) {
-        some = std::min(outers - done, outers_at_once());
+        some = (std::min)(outers - done, outers_at_once());
         pool_part<T>(outer + done, int(some), begin, end);
       }
       first += outers * (end - begin);
@@ -90,7 +90,7 @@ class cell_pooler {
     const i64 fitting =
         grid_.inner > 1 ? 1 : scratch_elements / (i64(rows_a) * rows_b * run.outers * width_);
     for (; run.cell[2] < last; run.cell[2] += run.count) {
-      run.count = std::min(fitting, last - run.cell[2]);
+      run.count = (std::min)(fitting, last - run.cell[2]);
       if (grid_.inner > 1) {
         pool_strided<T>(run, rows_a, rows_b);
       } else {
@@ -105,7 +105,7 @@ class cell_pooler {
     const int window = grid_.window[2];
     const int count = int(run.count);
     const i64 begin = run.cell[2] * window;
-    const int present = int(std::min(run.count * window, grid_.extent[2] - begin));
+    const int present = int((std::min)(run.count * window, grid_.extent[2] - begin));
     float* row = scratch_;
     for (int a = 0; a < rows_a; ++a) {
       for (int b = 0; b < rows_b; ++b) {
@@ -136,7 +136,7 @@ class cell_pooler {
       return;
     }
     for (int cell = 0; cell < count; ++cell, row += width_) {
-      const int elements = std::min(window, present - cell * window);
+      const int elements = (std::min)(window, present - cell * window);
       load_floats<T>(x_, first + i64(cell) * window, elements, row);
       std::fill(row + elements, row + width_, 0.0f);
     }
@@ -151,7 +151,7 @@ class cell_pooler {
     const i64 first_cell = (cell_row(run, 0) + run.cell[2]) * grid_.inner;
     const i64 fitting = scratch_elements / (rows * width);
     for (i64 inner = 0; inner < grid_.inner; inner += fitting) {
-      const int count = int(std::min(fitting, grid_.inner - inner));
+      const int count = int((std::min)(fitting, grid_.inner - inner));
       for (int r = 0; r < rows; ++r) {
         const i64 row = element_row(run, 0, r / rows_b, r % rows_b) + begin;
         float* const terms = scratch_ + i64(r) * width * count;

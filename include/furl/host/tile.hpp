@@ -176,7 +176,7 @@ template <class T>
 void prefetch_elements(const void* data, i64 num_elements, i64 first, i64 count) {
   if (first >= num_elements) return;
   prefetch(static_cast<const u8*>(data) + first * i64(sizeof(T)),
-           std::min(count, num_elements - first) * i64(sizeof(T)));
+           (std::min)(count, num_elements - first) * i64(sizeof(T)));
 }
 
 /// Whether T is float and the elements can be read where they are.

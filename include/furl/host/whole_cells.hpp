@@ -45,7 +45,7 @@ class whole_cells {
     const i64 band_elements = plan_.grid().band_elements();
     const i64 at_once = std::max<i64>(1, chunk_elements / band_elements);
     for (i64 some = 0; first < last; first += some, r += some * band_elements) {
-      some = std::min(at_once, last - first);
+      some = (std::min)(at_once, last - first);
       const int count = int(some * band_elements);
       const float* const x = elements<T>(first * band_elements, count);
       const float* const means = pool_chunk(x, int(some), first);

@@ -1,0 +1,73 @@
+# For the scripts of this folder, each of which is one way to use furl. In the environment: SOURCE, the
+# root of furl's tree; WORK, a folder for what is built; CXX; NVCC, if there is one; LAUNCHER, what
+# programs for the device run under, if anything; DEVICE=1 where such programs can run.
+set -euo pipefail
+here=$SOURCE/test/consumers
+include=$SOURCE/include
+work=$WORK/$(basename "$0" .sh)
+rm -rf "$work"
+mkdir -p "$work"
+cd "$work"
+
+# What furl's own build of the program prints.
+fingerprint=$("$FINGERPRINT")
+[ "$fingerprint" != 0000000000000000 ]
+
+strict="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
+# Programs to be run have code for any device.
+to_run="-gencode arch=compute_90,code=compute_90 --no-compress -cudart shared"
+
+fail() {
+  echo "$*" >&2
+  exit 1
+}
+
+# all COMMAND ...: runs the commands, two at a time; fails if any does.
+all() { printf '%s\0' "$@" | xargs -0 -P2 -I{} bash -euo pipefail -c '{}'; }
+
+# agrees PROGRAM ...: it prints furl's own fingerprint.
+agrees() {
+  local got
+  got=$("$@") || fail "$* failed"
+  [ "$got" = "$fingerprint" ] || fail "$* printed $got, not $fingerprint"
+}
+
+# agrees_on_device PROGRAM ...: likewise, where there is a device.
+agrees_on_device() {
+  if [ -n "${DEVICE:-}" ]; then agrees $LAUNCHER "$@"; fi
+}
+
+# exported_symbols LIBRARY: the functions and variables of furl that other libraries can see, but for
+# those of versioned types.
+exported_symbols() {
+  nm -D --defined-only "$1" | grep -oE '_ZN?K?4furl.*' | grep -vE '^_ZN?K?4furl([0-9]+[a-z]+)?[0-9]v[0-9]' | c++filt
+}
+
+# hostile_header EXTENSION ...: writes hostile.hpp, which defines hostile macros after the headers of the
+# system and before every header of furl with one of these extensions.
+hostile_header() {
+  {
+    (cd "$include" && grep -rhoE '^#include <[^>]*>' furl | sort -u) |
+      sed -E 's/#include (.*)/#if __has_include(\1)\n#include \1\n#endif/'
+    echo '#include <cstdio>'
+    echo "#include \"$here/hostile_macros.hpp\""
+    for extension in "$@"; do
+      (cd "$include" && find furl -name "*.$extension" | sort) | sed 's/.*/#include "&"/'
+    done
+    echo "#include \"$here/macros_kept.hpp\""
+  } > hostile.hpp
+}
+
+# install_moved: furl installed, and the installation moved to `prefix`.
+install_moved() {
+  cmake --install "$BUILD" --prefix first > install.log
+  mv first prefix
+}
+
+# build_package NAME ARGUMENT ...: configures, builds and runs the project in `package`.
+build_package() {
+  local name=$1
+  shift
+  cmake -S "$here/package" -B "$name" -G Ninja -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_CXX_FLAGS=-O1 "$@" > "$name.log" &&
+    cmake --build "$name" >> "$name.log" && "$name/consumer" || { cat "$name.log"; fail "$name failed"; }
+}

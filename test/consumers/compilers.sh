@@ -1,0 +1,25 @@
+# Plain compilers with nothing but -I, without CUDA: g++, clang++ and the newest clang++ there is. Under
+# all warnings, without exceptions, with hostile macros, with and without contraction of products
+# and sums, and with what Clang has no macro to refuse, each gives the same bytes.
+. "$(dirname "$0")/common.sh"
+
+newest=$(compgen -c clang++- | grep -E '^clang\+\+-[0-9]+$' | sort -V | tail -1 || true)
+declare -A seen=()
+hostile_header hpp
+commands=()
+for compiler in "$CXX" g++ clang++ $newest; do
+  path=$(readlink -f "$(command -v "$compiler")" || true)
+  if [ -z "$path" ] || [ -n "${seen[$path]:-}" ]; then continue; fi
+  seen[$path]=1
+  name=$(basename "$compiler")
+  common="$compiler -O1 $strict -I$include $here/host_fingerprint.cpp -pthread"
+  commands+=("$common -std=c++17 -march=native -ffp-contract=fast -fno-exceptions -fno-rtti -o $name.contracted")
+  commands+=("$common -std=c++20 -ffp-contract=off -include hostile.hpp -o $name.hostile")
+  if [[ $("$compiler" --version) == *clang* ]]; then
+    commands+=("$common -std=c++17 -march=native -funsafe-math-optimizations -fno-trapping-math -o $name.unsafe")
+  fi
+done
+all "${commands[@]}"
+for program in *.contracted *.hostile *.unsafe; do
+  if [ -e "$program" ]; then agrees "./$program"; fi
+done

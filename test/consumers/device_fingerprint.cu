@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <cuda_runtime.h>
+
+#include "fingerprint.hpp"
+#include "furl/furl.cuh"
+
+namespace {
+
+using array = std::vector<u8>;
+
+/// A device's copy of an array.
+class on_device {
+ public:
+  explicit on_device(const array& host) : size_(host.size()) {
+    cudaMalloc(&data_, size_ + 1);
+    cudaMemcpy(data_, host.data(), size_, cudaMemcpyHostToDevice);
+  }
+  ~on_device() { cudaFree(data_); }
+  on_device(const on_device&) = delete;
+  on_device& operator=(const on_device&) = delete;
+
+  furl::bytes bytes() const { return {data_, size_}; }
+  furl::const_bytes const_bytes() const { return {data_, size_}; }
+  void* data() const { return data_; }
+  /// Whether all that was launched before has succeeded.
+  bool read(array& host) const {
+    return cudaMemcpy(host.data(), data_, size_, cudaMemcpyDeviceToHost) == cudaSuccess;
+  }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t size_;
+};
+
+struct device_engine {
+  static furl::options options(const furl::plan& p, const on_device& widths,
+                               const on_device& workspace) {
+    furl::options o;
+    if (p.kind() != furl::plan_kind::mixed) return o;
+    o.widths = widths.const_bytes();
+    o.workspace = workspace.bytes();
+    return o;
+  }
+  bool compress(const furl::plan& p, const array& x, dtype type, array& blob, const array& widths) {
+    const on_device in(x), out(blob), width(widths), work(array(furl::workspace_bytes(p)));
+    return furl::compress(p, {in.data(), type, p.num_elements()}, out.bytes(), {7, 11}, nullptr,
+                          options(p, width, work)) &&
+           out.read(blob);
+  }
+  bool decompress(const furl::plan& p, const array& blob, array& y, dtype type, bool add,
+                  const array& widths) {
+    const on_device in(blob), out(y), width(widths), work(array(furl::workspace_bytes(p)));
+    const furl::values values(out.data(), type, p.num_elements());
+    const furl::options o = options(p, width, work);
+    return (add ? furl::decompress_add(p, in.const_bytes(), values, nullptr, o)
+                : furl::decompress(p, in.const_bytes(), values, nullptr, o)) &&
+           out.read(y);
+  }
+  bool pack(const furl::plan& p, const array& codes, array& blob) {
+    const on_device in(codes), out(blob);
+    return furl::pack(p, in.const_bytes(), out.bytes(), nullptr) && out.read(blob);
+  }
+  bool unpack(const furl::plan& p, const array& blob, array& codes) {
+    const on_device in(blob), out(codes);
+    return furl::unpack(p, in.const_bytes(), out.bytes(), nullptr) && out.read(codes);
+  }
+};
+
+}  // namespace
+
+extern "C" unsigned long long make_fingerprint() {
+  return fingerprint<device_engine>().make();
+}
+
+#if !defined(FINGERPRINT_LIBRARY)
+int main() {
+  std::printf("%016llx\n", make_fingerprint());
+}
+#endif

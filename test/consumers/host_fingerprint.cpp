@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "fingerprint.hpp"
+#include "furl/furl.hpp"
+
+namespace {
+
+struct host_engine {
+  using array = std::vector<u8>;
+  furl::host::thread_pool pool{2};
+
+  furl::host::options options(const array& widths) {
+    furl::host::options o;
+    o.pool = &pool;
+    if (!widths.empty()) o.widths = widths;
+    return o;
+  }
+  bool compress(const furl::plan& p, const array& x, dtype type, array& blob, const array& widths) {
+    return bool(furl::host::compress(p, {x.data(), type, p.num_elements()}, blob, {7, 11},
+                                     options(widths)));
+  }
+  bool decompress(const furl::plan& p, const array& blob, array& y, dtype type, bool add,
+                  const array& widths) {
+    const furl::values out(y.data(), type, p.num_elements());
+    return bool(add ? furl::host::decompress_add(p, blob, out, options(widths))
+                    : furl::host::decompress(p, blob, out, options(widths)));
+  }
+  bool pack(const furl::plan& p, const array& codes, array& blob) {
+    return bool(furl::host::pack(p, codes, blob));
+  }
+  bool unpack(const furl::plan& p, const array& blob, array& codes) {
+    return bool(furl::host::unpack(p, blob, codes));
+  }
+};
+
+}  // namespace
+
+extern "C" unsigned long long make_fingerprint() {
+  return fingerprint<host_engine>().make();
+}
+
+#if !defined(FINGERPRINT_LIBRARY)
+int main() {
+  std::printf("%016llx\n", make_fingerprint());
+}
+#endif

@@ -1,0 +1,46 @@
+# What cannot work does not compile, and the compiler says why.
+. "$(dirname "$0")/common.sh"
+
+# refused MESSAGE SOURCE COMPILER FLAG ...: the compiler fails and prints the message.
+refused() {
+  local message=$1 source=$2
+  shift 2
+  local file=refused.cpp
+  if [[ $1 == *nvcc ]]; then file=refused.cu; fi
+  printf '%s\n' "$source" > $file
+  if "$@" -std=c++17 -I"$include" -c $file -o refused.o > refused.log 2>&1; then
+    fail "$* compiles: $source"
+  fi
+  grep -qF -- "$message" refused.log || { cat refused.log; fail "$* does not say: $message"; }
+}
+
+ieee="furl needs IEEE arithmetic"
+config='#include "furl/config.hpp"'
+pack='#include "furl/element/pack.hpp"
+void f(const furl::u32 (&row)[8], furl::u32 (&bytes)[9]) { furl::pack_columns<9>(row, bytes); }'
+unpack='#include "furl/element/pack.hpp"
+void f(const furl::u32 (&bytes)[9], furl::u32 (&row)[8]) { furl::unpack_columns<9>(bytes, row); }'
+for compiler in "$CXX" $(command -v clang++); do
+  refused "$ieee: build without -ffast-math" "$config" "$compiler" -ffast-math
+  refused "$ieee: build without -ffast-math" "$config" "$compiler" -Ofast
+  refused "$ieee: build without -ffast-math and -ffinite-math-only" "$config" "$compiler" -ffinite-math-only
+  refused "codes have 1 to 8 bits" "$pack" "$compiler"
+  refused "codes have 1 to 8 bits" "$unpack" "$compiler"
+done
+if [[ $("$CXX" --version) != *clang* ]]; then
+  associative="-fassociative-math -fno-signed-zeros -fno-trapping-math"
+  refused "$ieee: build without -fassociative-math" "$config" "$CXX" $associative
+  refused "$ieee: build without -fassociative-math, -freciprocal-math" "$config" "$CXX" -freciprocal-math
+  refused "$ieee: build without -fassociative-math, -freciprocal-math, -fno-signed-zeros" "$config" "$CXX" -fno-signed-zeros
+  if [ "$(uname -m)" = x86_64 ]; then
+    refused "float expressions to be evaluated in binary32" "$config" "$CXX" -mfpmath=387
+  fi
+fi
+
+if [ -n "${NVCC:-}" ]; then
+  refused "$ieee: build without -ffast-math" "$config" "$NVCC" -Xcompiler=-ffast-math
+  refused "whole warps, one block" '#include "furl/block/min_max.cuh"
+template class furl::block_min_max<48>;' "$NVCC"
+  refused "whole warps" '#include "furl/kernel/widths.cuh"
+template __global__ void furl::kernel::scan_sums<48>(furl::u64*, furl::i64);' "$NVCC"
+fi
