@@ -16,17 +16,20 @@ inline namespace v0_1 {
 
 /// Up to eight sizes, outermost first: a shape, or the window widths that go with one.
 struct extents {
-  i64 size[max_rank] = {};
-  int rank = 0;  // as given: a plan refuses more than max_rank
+  i64 size[max_rank] = {};  // outermost first
+  int rank = 0;             // as given: a plan refuses more than max_rank
 
   constexpr extents() = default;
+  /// Copies `count` sizes, or the first max_rank of them.
   constexpr extents(const i64* sizes, int count) : rank(count) {
     for (int d = 0; d < count && d < max_rank; ++d) size[d] = sizes[d];
   }
 #if !defined(__CUDACC_RTC__)
+  /// As {64, 128, 56, 56}.
   constexpr extents(std::initializer_list<i64> sizes)
       : extents(sizes.begin(), static_cast<int>(sizes.size())) {}
 #endif
+  /// Pre: 0 <= d < max_rank.
   constexpr i64 operator[](int d) const {
     return size[d];
   }
@@ -42,6 +45,7 @@ constexpr bool operator!=(const extents& a, const extents& b) {
   return !(a == b);
 }
 
+/// How a value between two codes is rounded (README, A5 and A6).
 enum class rounding : u8 { stochastic, nearest };
 
 /// What to do with a tensor. The defaults are ActNN's; window = {1, 1, 8, 8} makes it DIVISION on
@@ -50,7 +54,7 @@ struct codec {
   int bits = 2;              // 1..8, of a code
   int group = 256;           // elements that share lo and step: 32, 64, 128, 256, 512 or 1024
   dtype meta = dtype::bf16;  // type of lo, step and the LFC: bf16 or f32
-  furl::rounding rounding = rounding::stochastic;
+  furl::rounding rounding = rounding::stochastic;  // unbiased, or nearest
   extents window = {};  // elements per cell along each dimension; none, or all 1: no LFC
 };
 

@@ -60,25 +60,28 @@
 #define FURL_HIDDEN_END
 #endif
 
+/// Compression primitives for training activations: codecs, plans, and calls for device memory.
 namespace furl {
 
-// Fixed-width integers without a header, so that run-time compilation (NVRTC) needs none.
+/// @{
+/// Fixed-width integers without a header, so that run-time compilation (NVRTC) needs none.
 using u8 = unsigned char;
 using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
 using i64 = long long;
+/// @}
 
 inline constexpr int format_version = 1;  // of blobs and of serialised plans
 
-inline constexpr int tile_elements = 1024;  // consecutive elements coded together
-inline constexpr int row_elements = 128;    // consecutive elements of a tile
-inline constexpr int rows_per_tile = 8;     // elements in a column
-inline constexpr int words_per_row = row_elements / 4;
-inline constexpr int max_bits = 8;
-inline constexpr int max_rank = 8;
-inline constexpr int max_window = 64;  // elements along one dimension of a cell
-inline constexpr int max_cell_elements = 4096;
-inline constexpr int blob_alignment = 16;  // bytes, of a blob and of each of its parts
+inline constexpr int tile_elements = 1024;              // consecutive elements coded together
+inline constexpr int row_elements = 128;                // consecutive elements of a tile
+inline constexpr int rows_per_tile = 8;                 // elements in a column
+inline constexpr int words_per_row = row_elements / 4;  // of random bits
+inline constexpr int max_bits = 8;                      // of a code
+inline constexpr int max_rank = 8;                      // of a shape
+inline constexpr int max_window = 64;                   // elements along one dimension of a cell
+inline constexpr int max_cell_elements = 4096;          // of the tensor, in a cell
+inline constexpr int blob_alignment = 16;               // bytes, of a blob and of each of its parts
 
 }  // namespace furl

@@ -11,52 +11,60 @@
 
 namespace furl {
 
+/// The type of an element or of metadata.
 enum class dtype : u8 { f32, f16, bf16 };
 
+/// Of one element.
 FURL_HD constexpr int size_bytes(dtype type) {
   return type == dtype::f32 ? 4 : 2;
 }
 
 #if !defined(__CUDACC_RTC__)
+/// "f32", "f16" or "bf16".
 FURL_HIDDEN constexpr const char* name(dtype type) {
   return type == dtype::f32 ? "f32" : type == dtype::f16 ? "f16" : "bf16";
 }
 #endif
 
-/// IEEE binary16 and bfloat16 as bit patterns: layout-compatible with every framework's own type.
+/// IEEE binary16 as a bit pattern: layout-compatible with every framework's own type.
 struct f16 {
-  u16 bits;
+  u16 bits;  // sign, 5 of exponent, 10 of fraction
 };
+/// bfloat16, likewise.
 struct bf16 {
-  u16 bits;
+  u16 bits;  // the upper half of an f32
 };
 
 /// The dtype of an element type. Specialise it for your own 16-bit types.
 template <class T>
 struct dtype_of {
-  static constexpr bool known = false;
+  static constexpr bool known = false;  // and true where there is a `value`
 };
+/// dtype::f32
 template <>
 struct dtype_of<float> {
-  static constexpr bool known = true;
-  static constexpr dtype value = dtype::f32;
+  static constexpr bool known = true;         // see value
+  static constexpr dtype value = dtype::f32;  // its name
 };
+/// dtype::f16
 template <>
 struct dtype_of<f16> {
-  static constexpr bool known = true;
-  static constexpr dtype value = dtype::f16;
+  static constexpr bool known = true;         // see value
+  static constexpr dtype value = dtype::f16;  // its name
 };
+/// dtype::bf16
 template <>
 struct dtype_of<bf16> {
-  static constexpr bool known = true;
-  static constexpr dtype value = dtype::bf16;
+  static constexpr bool known = true;          // see value
+  static constexpr dtype value = dtype::bf16;  // its name
 };
 
 inline constexpr u16 nan_bits_16 = 0x7fffu;  // the only NaN that furl writes, in f16 and in bf16
-inline constexpr u32 f32_infinity_bits = 0x7f800000u;
+inline constexpr u32 f32_infinity_bits = 0x7f800000u;  // +infinity
 
 // ---- bf16 -----------------------------------------------------------------------------------
 
+/// Exact, as every bf16 is an f32.
 FURL_HD float f32_from_bf16(u16 bits) {
   return float_of(u32(bits) << 16);
 }
@@ -90,6 +98,7 @@ FURL_HD u16 bf16_saturated(float x) {
 
 // ---- f16 ------------------------------------------------------------------------------------
 
+/// Exact, as every f16 is an f32.
 FURL_HD float f32_from_f16(u16 bits) {
   const u32 sign = (u32(bits) & 0x8000u) << 16;
   const u32 magnitude = bits & 0x7fffu;
@@ -122,6 +131,8 @@ FURL_HD u16 f16_saturated(float x) {
 
 // ---- by type --------------------------------------------------------------------------------
 
+/// @{
+/// The value of an element, exactly.
 FURL_HD float to_f32(float x) {
   return x;
 }
@@ -131,7 +142,9 @@ FURL_HD float to_f32(f16 x) {
 FURL_HD float to_f32(bf16 x) {
   return f32_from_bf16(x.bits);
 }
+/// @}
 
+/// @{
 /// What decompress writes for the value x (README, A7).
 template <class T>
 FURL_HD T saturate_to(float x);
@@ -147,7 +160,9 @@ template <>
 FURL_HD bf16 saturate_to<bf16>(float x) {
   return {bf16_saturated(x)};
 }
+/// @}
 
+/// @{
 /// What decompress_add writes for the sum x (README, A7).
 template <class T>
 FURL_HD T round_to(float x);
@@ -163,6 +178,7 @@ template <>
 FURL_HD bf16 round_to<bf16>(float x) {
   return {bf16_nearest(x)};
 }
+/// @}
 
 #if !defined(__CUDACC_RTC__)
 /// Calls function(T{}) with the element type of a dtype.

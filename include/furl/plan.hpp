@@ -44,26 +44,31 @@ class plan {
   /// An empty tensor: zero bytes.
   constexpr plan() = default;
 
-  constexpr u64 size_bytes() const { return size_bytes_; }    // of the blob
-  constexpr u64 meta_offset() const { return meta_offset_; }  // bytes from the blob's base
-  constexpr u64 lfc_offset() const { return lfc_offset_; }    // likewise
-  constexpr i64 num_elements() const { return num_elements_; }
+  constexpr u64 size_bytes() const { return size_bytes_; }      // of the blob
+  constexpr u64 meta_offset() const { return meta_offset_; }    // bytes from the blob's base
+  constexpr u64 lfc_offset() const { return lfc_offset_; }      // likewise
+  constexpr i64 num_elements() const { return num_elements_; }  // of the tensor
+  /// Of 1024 elements, the last perhaps partial.
   constexpr i64 num_tiles() const { return detail::ceil_div(num_elements_, tile_elements); }
+  /// Of codec().group elements, the last perhaps partial. Ready-made codes have none.
   constexpr i64 num_groups() const {
     return kind_ == plan_kind::codes ? 0 : detail::ceil_div(num_elements_, codec_.group);
   }
+  /// Of the LFC: 0 without a window.
   constexpr i64 num_cells() const { return has_lfc() ? grid_.num_cells() : 0; }
+  /// Whether a dimension is pooled.
   constexpr bool has_lfc() const { return has_lfc_; }
+  /// Bits of a code, summed over the tiles.
   constexpr u64 sum_of_widths() const { return sum_of_widths_; }
   /// Size of the blob in bits over the number of elements; 0 for an empty tensor.
   constexpr double bits_per_value() const {
     return num_elements_ == 0 ? 0.0 : 8.0 * double(size_bytes_) / double(num_elements_);
   }
 
-  constexpr plan_kind kind() const { return kind_; }
-  constexpr const furl::codec& codec() const { return codec_; }
-  constexpr const extents& shape() const { return shape_; }
-  constexpr const cell_grid& grid() const { return grid_; }  // meaningful if has_lfc()
+  constexpr plan_kind kind() const { return kind_; }             // which function made it
+  constexpr const furl::codec& codec() const { return codec_; }  // as it was given, in essence
+  constexpr const extents& shape() const { return shape_; }      // as it was given
+  constexpr const cell_grid& grid() const { return grid_; }      // meaningful if has_lfc()
 
   friend constexpr bool operator==(const plan& a, const plan& b) {
     return a.kind_ == b.kind_ && a.codec_ == b.codec_ && a.shape_ == b.shape_ &&

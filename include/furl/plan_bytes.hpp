@@ -14,7 +14,7 @@ namespace furl {
 /// byte each), group (4), shape (8 x 8), sum of widths (8), window (8 x 1). What a plan does not
 /// use is 0.
 struct plan_bytes {
-  u8 data[96];
+  u8 data[96];  // in the order above
 };
 
 FURL_HIDDEN_BEGIN
@@ -32,6 +32,7 @@ constexpr u64 get_number(const u8* at, int num_bytes) {
 
 }  // namespace detail
 
+/// The bytes that deserialize takes.
 constexpr plan_bytes serialize(const plan& p) {
   plan_bytes out{{'F', 'U', 'R', 'L', u8(format_version)}};
   out.data[5] = u8(p.kind());

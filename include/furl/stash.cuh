@@ -30,6 +30,7 @@ inline namespace v0_1 {
 /// again to work that follows on the stream. Neither throws. The default is CUDA's stream-ordered
 /// allocator.
 struct allocator {
+  /// Called with `context`.
   void* (*allocate)(void* context, u64 size_bytes, cudaStream_t stream) = [](void*, u64 size,
                                                                              cudaStream_t stream) {
     const kernel::stream_scope scope(stream);
@@ -38,12 +39,13 @@ struct allocator {
         scope.error() == cudaSuccess && cudaMallocAsync(&pointer, size, stream) == cudaSuccess;
     return made ? pointer : nullptr;
   };
+  /// Likewise.
   void (*deallocate)(void* context, void* pointer, u64 size_bytes,
                      cudaStream_t stream) = [](void*, void* pointer, u64, cudaStream_t stream) {
     const kernel::stream_scope scope(stream);
     (void)cudaFreeAsync(pointer, stream);
   };
-  void* context = nullptr;
+  void* context = nullptr;  // the caller's
 };
 
 /// Move-only owner of a blob and the plan it was made with. It can be restored any number of times,
@@ -91,6 +93,7 @@ class stash {
     });
   }
 
+  /// Leaves `other` empty.
   stash(stash&& other) noexcept
       : plan_(std::exchange(other.plan_, {})),
         memory_(other.memory_),
@@ -107,15 +110,17 @@ class stash {
     if (blob_ != nullptr) memory_.deallocate(memory_.context, blob_, plan_.size_bytes(), stream_);
   }
 
-  /// As furl::decompress, decompress_add and unpack. A mixed plan needs its widths again.
+  /// As furl::decompress. A mixed plan needs its widths again.
   template <class Architectures = kernel::architectures>
   FURL_HIDDEN status restore(values y, cudaStream_t stream, const options& o = {}) const {
     return furl::decompress<Architectures>(plan_, blob(), y, stream, o);
   }
+  /// As furl::decompress_add, likewise.
   template <class Architectures = kernel::architectures>
   FURL_HIDDEN status restore_add(values y, cudaStream_t stream, const options& o = {}) const {
     return furl::decompress_add<Architectures>(plan_, blob(), y, stream, o);
   }
+  /// As furl::unpack.
   template <class Architectures = kernel::architectures>
   FURL_HIDDEN status unpack(bytes codes, cudaStream_t stream) const {
     return furl::unpack<Architectures>(plan_, blob(), codes, stream);
@@ -136,8 +141,8 @@ class stash {
                 cudaMemcpyDeviceToHost, stream);
   }
 
-  const furl::plan& plan() const { return plan_; }
-  const_bytes blob() const { return {blob_, plan_.size_bytes()}; }
+  const furl::plan& plan() const { return plan_; }                  // of the blob
+  const_bytes blob() const { return {blob_, plan_.size_bytes()}; }  // device
 
  private:
   template <class Function>

@@ -22,13 +22,15 @@ inline namespace v0_1 {
 /// Where a stash gets its bytes, so that a framework's allocator can own them. allocate returns
 /// memory aligned to 16 bytes, or null if there is none; neither function throws.
 struct allocator {
+  /// Called with `context`.
   void* (*allocate)(void* context, u64 size_bytes) = [](void*, u64 size) {
     return ::operator new (static_cast<std::size_t>(size), std::align_val_t{64}, std::nothrow);
   };
+  /// Likewise.
   void (*deallocate)(void* context, void* pointer, u64 size_bytes) = [](void*, void* p, u64) {
     ::operator delete (p, std::align_val_t{64});
   };
-  void* context = nullptr;
+  void* context = nullptr;  // the caller's
 };
 
 /// Move-only owner of a blob and the plan it was made with. It can be restored any number of times,
@@ -49,6 +51,7 @@ class stash {
     return fill(p, memory, [&](bytes blob) { return host::pack(p, codes, blob, pool); });
   }
 
+  /// Leaves `other` empty.
   stash(stash&& other) noexcept
       : plan_(std::exchange(other.plan_, {})),
         memory_(other.memory_),
@@ -63,19 +66,21 @@ class stash {
     if (blob_ != nullptr) memory_.deallocate(memory_.context, blob_, plan_.size_bytes());
   }
 
-  /// As furl::host::decompress, decompress_add and unpack. A mixed plan needs its widths again.
+  /// As furl::host::decompress. A mixed plan needs its widths again.
   FURL_HIDDEN status restore(values y, const options& o = {}) const {
     return host::decompress(plan_, blob(), y, o);
   }
+  /// As furl::host::decompress_add, likewise.
   FURL_HIDDEN status restore_add(values y, const options& o = {}) const {
     return host::decompress_add(plan_, blob(), y, o);
   }
+  /// As furl::host::unpack.
   FURL_HIDDEN status unpack(bytes codes, thread_pool* pool = nullptr) const {
     return host::unpack(plan_, blob(), codes, pool);
   }
 
-  const furl::plan& plan() const { return plan_; }
-  const_bytes blob() const { return {blob_, plan_.size_bytes()}; }
+  const furl::plan& plan() const { return plan_; }                  // of the blob
+  const_bytes blob() const { return {blob_, plan_.size_bytes()}; }  // of the plan's size
 
  private:
   template <class Function>

@@ -11,6 +11,7 @@
 namespace furl {
 inline namespace v0_1 {
 
+/// What is wrong with an argument.
 enum class error : u8 {
   none,
   out_of_range,  // a number outside its limits
@@ -29,11 +30,12 @@ enum class error : u8 {
 /// What became of a call: no error, or which argument was refused and why. Nothing has been written
 /// when it is an error. Plain value; the two strings are literals.
 struct [[nodiscard]] status {
-  error code = error::none;
+  error code = error::none;   // what kind of error
   const char* argument = "";  // as spelt in the signature, e.g. "codec.bits"
   i64 value = 0;              // what was given (0 for pointers)
   const char* limit = "";     // what is allowed, e.g. "must be 1..8"
 
+  /// Whether there is no error.
   constexpr bool ok() const noexcept { return code == error::none; }
   constexpr explicit operator bool() const noexcept { return ok(); }
 };
@@ -42,11 +44,15 @@ struct [[nodiscard]] status {
 template <class T>
 class [[nodiscard]] result {
  public:
+  /// Of success.
   constexpr result(const T& value) : value_(value) {}
+  /// Of success.
   constexpr result(T&& value) : value_(static_cast<T&&>(value)) {}
+  /// Pre: refused is an error.
   constexpr result(const status& refused) : status_(refused) {}
 
   constexpr explicit operator bool() const noexcept { return status_.ok(); }
+  /// Success, or why there is no value.
   constexpr const furl::status& status() const noexcept { return status_; }
   /// Pre: the result holds a value.
   constexpr T& operator*() noexcept { return value_; }

@@ -20,14 +20,16 @@ inline namespace v0_1 {
 /// `const void` (read from).
 template <class Void>
 struct basic_values {
-  Void* data = nullptr;
-  i64 num_elements = 0;
-  dtype type = dtype::f32;
+  Void* data = nullptr;     // the first element
+  i64 num_elements = 0;     // at data
+  dtype type = dtype::f32;  // of each
 
   constexpr basic_values() = default;
+  /// For a type known at run time.
   constexpr basic_values(Void* pointer, dtype element_type, i64 count)
       : data(pointer), num_elements(count), type(element_type) {}
 #if !defined(__CUDACC_RTC__)
+  /// For a type that dtype_of knows.
   template <class T, class = std::enable_if_t<dtype_of<std::remove_const_t<T>>::known &&
                                               std::is_convertible_v<T*, Void*>>>
   constexpr basic_values(T* pointer, i64 count)
@@ -42,13 +44,14 @@ struct basic_values {
       : basic_values(container.data(), static_cast<i64>(container.size())) {}
 #endif
 
+  /// Of the array.
   constexpr u64 size_bytes() const {
     return u64(num_elements) * u64(furl::size_bytes(type));
   }
 };
 
-using values = basic_values<void>;
-using const_values = basic_values<const void>;
+using values = basic_values<void>;              // to be written
+using const_values = basic_values<const void>;  // to be read
 
 /// An array of T, aligned as T is.
 template <class T>
@@ -75,10 +78,11 @@ struct span {
 /// Raw bytes: a blob, or the codes of masks and small integers.
 template <class Void>
 struct basic_bytes {
-  Void* data = nullptr;
-  u64 size_bytes = 0;
+  Void* data = nullptr;  // the first byte
+  u64 size_bytes = 0;    // at data
 
   constexpr basic_bytes() = default;
+  /// `size` bytes at `pointer`.
   constexpr basic_bytes(Void* pointer, u64 size) : data(pointer), size_bytes(size) {}
 #if !defined(__CUDACC_RTC__)
   /// From a container of one-byte elements, such as std::vector<std::byte>.
@@ -90,8 +94,8 @@ struct basic_bytes {
 #endif
 };
 
-using bytes = basic_bytes<void>;
-using const_bytes = basic_bytes<const void>;
+using bytes = basic_bytes<void>;              // to be written
+using const_bytes = basic_bytes<const void>;  // to be read
 
 }  // namespace v0_1
 }  // namespace furl

@@ -22,6 +22,7 @@ class register_sum {
     carry<Level>(term);
     count_ += 1u << Level;
   }
+  /// The sum of all terms so far.
   __device__ __forceinline__ float total() const {
     float sum = 0.0f;
     FURL_UNROLL
@@ -50,8 +51,8 @@ class register_sum {
 
 /// What lies in a cell: its first element, and its extent along the pooled dimensions.
 struct cell_contents {
-  i64 first;
-  int extent[3];
+  i64 first;      // index of an element
+  int extent[3];  // elements
 };
 
 namespace detail {
@@ -154,7 +155,7 @@ __device__ __forceinline__ float pool_cell(const T* x, const cell_grid& grid,
                                            const cell_contents& cell, bool vectors, dtype meta) {
   const bool is_small = grid.window[0] == 1 && grid.window[1] <= 8 && grid.window[2] <= 8;
   const float sum = is_small ? detail::sum_small_cell(x, grid, cell, vectors)
-                          : detail::sum_cell(x, grid, cell, vectors);
+                             : detail::sum_cell(x, grid, cell, vectors);
   return lfc_value(cell_mean(sum, cell.extent[0] * cell.extent[1] * cell.extent[2]), meta);
 }
 

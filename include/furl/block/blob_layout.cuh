@@ -20,29 +20,29 @@ inline constexpr int tiles_per_chunk = warp_threads;
 
 /// Where the codes of a tile are.
 struct tile_place {
-  int bits;
+  int bits;    // of a code; 0 where the widths do not fit the plan
   u64 offset;  // bytes from the blob's base
 };
 
+/// What a kernel needs of a plan: where the parts of the blob are, and how they are coded.
 struct blob_layout {
-  i64 num_elements = 0;
-  i64 num_tiles = 0;
-  u64 meta_offset = 0;  // bytes from the blob's base, as those that follow
-  u64 meta_end = 0;     // where padding begins
-  u64 lfc_offset = 0;
-  u64 lfc_end = 0;
-  u64 size_bytes = 0;
-  int bits = 0;  // of every code; 0: see widths
-  int group = 0;
-  dtype meta = dtype::bf16;
-  bool stochastic = true;
-  // For a mixed plan, in global memory: the width of each tile, and the sum of the widths before
-  // each chunk of 32 tiles.
-  const u8* widths = nullptr;
-  const u64* chunk_sums = nullptr;
+  i64 num_elements = 0;             // of the tensor
+  i64 num_tiles = 0;                // of it
+  u64 meta_offset = 0;              // bytes from the blob's base, as those that follow
+  u64 meta_end = 0;                 // where padding begins
+  u64 lfc_offset = 0;               // where the LFC begins
+  u64 lfc_end = 0;                  // where its padding begins
+  u64 size_bytes = 0;               // of the blob
+  int bits = 0;                     // of every code; 0: see widths
+  int group = 0;                    // elements of a group
+  dtype meta = dtype::bf16;         // type of metadata and LFC
+  bool stochastic = true;           // otherwise to nearest
+  const u8* widths = nullptr;       // for a mixed plan, global: of each tile
+  const u64* chunk_sums = nullptr;  // likewise: of the widths before each chunk of 32 tiles
 
   blob_layout() = default;
 #if !defined(__CUDACC_RTC__)
+  /// For a mixed plan, widths and chunk_sums are yet to be set.
   FURL_HIDDEN explicit constexpr blob_layout(const plan& p)
       : num_elements(p.num_elements()),
         num_tiles(p.num_tiles()),
@@ -76,11 +76,13 @@ struct blob_layout {
     return {fits ? width : 0, offset};
   }
 
+  /// Of the tile at a place.
   __device__ __forceinline__ tile_codec codec_of(const tile_place& place) const {
     return {place.bits, group, meta, stochastic};
   }
 };
 
+/// @{
 /// First tile of a warp and distance to its next, for a grid of one-dimensional blocks of whole
 /// warps.
 __device__ __forceinline__ i64 first_tile() {
@@ -89,5 +91,6 @@ __device__ __forceinline__ i64 first_tile() {
 __device__ __forceinline__ i64 tile_stride() {
   return i64(gridDim.x) * i64(blockDim.x / warp_threads);
 }
+/// @}
 
 }  // namespace furl

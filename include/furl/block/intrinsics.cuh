@@ -11,15 +11,17 @@
 
 namespace furl {
 
-inline constexpr int warp_threads = 32;
-inline constexpr u32 full_warp = 0xffffffffu;
+inline constexpr int warp_threads = 32;        // lanes
+inline constexpr u32 full_warp = 0xffffffffu;  // mask of all lanes
 
+/// 0..31.
 __device__ __forceinline__ int lane_index() {
   int lane;
   asm("mov.u32 %0, %%laneid;" : "=r"(lane));
   return lane;
 }
 
+/// @{
 /// Four bytes out of the eight of (b, a): nibble i of `selector` names byte i of the result, 0..3
 /// of a, 4..7 of b.
 __device__ __forceinline__ u32 select_bytes(u32 a, u32 b, u32 selector) {
@@ -31,6 +33,7 @@ __device__ __forceinline__ u32 select_bytes(float a, float b, u32 selector) {
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "f"(a), "f"(b), "r"(selector));
   return r;
 }
+/// @}
 
 /// Byte `index` of a word as a float, exactly: it becomes the last bits of 2^23.
 __device__ __forceinline__ float byte_to_f32(u32 word, u32 index) {
@@ -39,6 +42,7 @@ __device__ __forceinline__ float byte_to_f32(u32 word, u32 index) {
   return sub(r, 8388608.0f);
 }
 
+/// @{
 /// chooser < 0 ? b : a, without a branch.
 __device__ __forceinline__ u32 choose(int chooser, u32 a, u32 b) {
   u32 r;
@@ -50,9 +54,12 @@ __device__ __forceinline__ float choose(int chooser, float a, float b) {
   asm("slct.f32.s32 %0, %1, %2, %3;" : "=f"(r) : "f"(a), "f"(b), "r"(chooser));
   return r;
 }
+/// @}
 
 // Shuffles of all 32 lanes. The float forms spare the moves between register types.
 
+/// @{
+/// The value of the lane whose index differs in the bits of `lanes`.
 __device__ __forceinline__ u32 shuffle_xor(u32 value, int lanes) {
   return __shfl_xor_sync(full_warp, value, lanes);
 }
@@ -61,10 +68,10 @@ __device__ __forceinline__ float shuffle_xor(float value, int lanes) {
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(r) : "f"(value), "r"(lanes));
   return r;
 }
-
 __device__ __forceinline__ double shuffle_xor(double value, int lanes) {
   return __shfl_xor_sync(full_warp, value, lanes);
 }
+/// @}
 
 /// The value of lane `lane`.
 __device__ __forceinline__ u32 shuffle(u32 value, int lane) {
@@ -82,6 +89,7 @@ __device__ __forceinline__ u32 warp_sum(u32 value) {
 #endif
 }
 
+/// @{
 /// The value of lane `lane` of the caller's own segment of 8 lanes.
 __device__ __forceinline__ u32 shuffle_in_eight(u32 value, int lane) {
   return __shfl_sync(full_warp, value, lane, 8);
@@ -93,6 +101,7 @@ __device__ __forceinline__ float shuffle_in_eight(float value, int lane) {
                : "f"(value), "r"(lane));
   return r;
 }
+/// @}
 
 // ---- Minimum and maximum: NaN if either is NaN, -0 below +0, subnormals kept ------------------
 
@@ -103,6 +112,7 @@ __device__ __forceinline__ int ordered(u32 bits) {
 }
 #endif
 
+/// The smaller of two floats.
 __device__ __forceinline__ float min_nan(float a, float b) {
 #if __CUDA_ARCH__ >= 800
   float r;
@@ -114,6 +124,7 @@ __device__ __forceinline__ float min_nan(float a, float b) {
 #endif
 }
 
+/// The larger of two floats.
 __device__ __forceinline__ float max_nan(float a, float b) {
 #if __CUDA_ARCH__ >= 800
   float r;
@@ -129,10 +140,12 @@ __device__ __forceinline__ float max_nan(float a, float b) {
 
 /// The two elements of a word.
 struct f32_pair {
-  float low;
-  float high;
+  float low;   // the lower half
+  float high;  // the upper half
 };
 
+/// @{
+/// The elements of a word as f32.
 template <class T>
 __device__ __forceinline__ f32_pair unpack_pair(u32 word);
 template <>
@@ -153,6 +166,7 @@ __device__ __forceinline__ f32_pair unpack_pair<f16>(u32 word) {
       : "r"(word));
   return r;
 }
+/// @}
 
 /// Two floats as decompress stores them: to nearest even, what lies beyond the largest finite value
 /// becomes that value (README, A7).
@@ -187,6 +201,7 @@ __device__ __forceinline__ u32 round_pair(float low, float high) {
 #endif
 }
 
+/// The smaller element of each half.
 template <class T>
 __device__ __forceinline__ u32 min_nan_pair(u32 a, u32 b) {
 #if __CUDA_ARCH__ >= 800
@@ -204,6 +219,7 @@ __device__ __forceinline__ u32 min_nan_pair(u32 a, u32 b) {
 #endif
 }
 
+/// The larger element of each half.
 template <class T>
 __device__ __forceinline__ u32 max_nan_pair(u32 a, u32 b) {
 #if __CUDA_ARCH__ >= 800

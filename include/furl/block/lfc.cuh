@@ -15,9 +15,9 @@ namespace furl {
 
 /// The LFC of a tile in shared memory: a slot for every element, or for every few that share it.
 struct lfc_slots {
-  static constexpr int max_rows = 256;
-  float4 value[tile_elements / 4];
-  u32 row_cell[max_rows];  // while they are filled
+  static constexpr int max_rows = 256;  // of the tensor, in a tile
+  float4 value[tile_elements / 4];      // the slots
+  u32 row_cell[max_rows];               // while they are filled
 };
 
 namespace detail {

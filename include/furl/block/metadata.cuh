@@ -30,6 +30,7 @@ __device__ __forceinline__ float2 load_group(const u8* metadata, i64 group, dtyp
   return reinterpret_cast<const float2*>(metadata)[group];
 }
 
+/// Writes the LFC of a cell to the blob's LFC part. value : as it is stored, exact in meta.
 __device__ __forceinline__ void store_lfc(u8* lfc, i64 cell, dtype meta, float value) {
   if (meta == dtype::bf16) {
     reinterpret_cast<u16*>(lfc)[cell] = stored_bf16(value);
@@ -38,6 +39,7 @@ __device__ __forceinline__ void store_lfc(u8* lfc, i64 cell, dtype meta, float v
   }
 }
 
+/// What store_lfc wrote.
 __device__ __forceinline__ float load_lfc(const u8* lfc, i64 cell, dtype meta) {
   return meta == dtype::bf16 ? f32_from_bf16(reinterpret_cast<const u16*>(lfc)[cell])
                              : reinterpret_cast<const float*>(lfc)[cell];

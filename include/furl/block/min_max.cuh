@@ -15,10 +15,11 @@ namespace furl {
 
 /// Of no element at all: the neutral pair.
 struct min_max {
-  float lo = float_of(f32_infinity_bits);
-  float hi = float_of(f32_infinity_bits | 0x80000000u);
+  float lo = float_of(f32_infinity_bits);                // the smallest
+  float hi = float_of(f32_infinity_bits | 0x80000000u);  // the largest
 };
 
+/// Of the elements of both.
 __device__ __forceinline__ min_max combine(min_max a, min_max b) {
   return {min_nan(a.lo, b.lo), max_nan(a.hi, b.hi)};
 }
@@ -44,10 +45,12 @@ class block_min_max {
   static constexpr int num_warps = Threads / warp_threads;
 
  public:
+  /// In shared memory.
   struct temp_storage {
-    min_max of_warp[num_warps];
+    min_max of_warp[num_warps];  // one each
   };
 
+  /// In every thread.
   __device__ explicit block_min_max(temp_storage& storage) : storage_(storage) {}
 
   /// The pair of all threads' pairs.

@@ -23,11 +23,12 @@ struct tile_codec {
 /// codes of a row's four elements fill one word. T has 1, 2 or 4 bytes.
 template <class T>
 struct tile_fragment {
-  u32 word[rows_per_tile][sizeof(T)];
+  u32 word[rows_per_tile][sizeof(T)];  // by row
 };
+/// As floats.
 template <>
 struct tile_fragment<float> {
-  float word[rows_per_tile][4];
+  float word[rows_per_tile][4];  // by row
 };
 
 /// The four elements of a row, as f32.
@@ -40,6 +41,7 @@ __device__ __forceinline__ void unpack_row(const u32 (&word)[2], float (&x)[4]) 
     x[2 * w + 1] = pair.high;
   }
 }
+/// The same of f32, for code that takes any type.
 template <class T>
 __device__ __forceinline__ void unpack_row(const float (&word)[4], float (&x)[4]) {
   FURL_UNROLL
@@ -52,6 +54,7 @@ __device__ __forceinline__ int elements_in_tile(i64 num_elements, i64 tile) {
   return left < tile_elements ? int(left) : tile_elements;
 }
 
+/// Whether every row of a lane can be loaded and stored as one vector.
 template <class T>
 __device__ __forceinline__ bool is_vector_aligned(const T* x) {
   return (u64(x) & (4 * sizeof(T) - 1)) == 0;
@@ -63,9 +66,10 @@ __device__ __forceinline__ int row_begin(int row, int lane) {
 }
 
 // ---- Vectors of four elements ----------------------------------------------------------------
-// With streaming hints: a tile passes once. `at` is an address in global memory, Offset bytes
-// before the vector; as a constant of the instruction it costs nothing.
 
+/// @{
+/// With streaming hints: a tile passes once. `at` is an address in global memory, Offset bytes
+/// before the vector; as a constant of the instruction it costs nothing.
 template <int Offset>
 __device__ __forceinline__ void load_vector(u64 at, u32 (&word)[1]) {
   asm volatile("ld.global.cs.b32 %0, [%1 + %2];" : "=r"(word[0]) : "l"(at), "n"(Offset) : "memory");
@@ -103,6 +107,9 @@ __device__ __forceinline__ void store_vector(u64 at, const float (&word)[4]) {
                : "memory");
 }
 
+/// @}
+
+/// @{
 /// Rows Row..7 of a lane whose elements of row 0 are at `at`.
 template <int Row = 0, class T>
 __device__ __forceinline__ void load_rows(u64 at, tile_fragment<T>& x) {
@@ -119,7 +126,10 @@ __device__ __forceinline__ void store_rows(u64 at, const tile_fragment<T>& x) {
   }
 }
 
-// Without a hint, for what is read again.
+/// @}
+
+/// @{
+/// Without a hint, for what is read again.
 __device__ __forceinline__ void load_cached_vector(const void* from, u32 (&word)[2]) {
   const uint2 v = *static_cast<const uint2*>(from);
   word[0] = v.x;
@@ -132,16 +142,19 @@ __device__ __forceinline__ void load_cached_vector(const void* from, float (&wor
   word[2] = v.z;
   word[3] = v.w;
 }
+/// @}
+
 // ---- Four elements one by one ----------------------------------------------------------------
 
 /// An unsigned integer of the size of a 1- or 2-byte element.
 template <class T, int Bytes = int(sizeof(T))>
 struct raw_bits {
-  using type = u8;
+  using type = u8;  // for one byte
 };
+/// For two bytes.
 template <class T>
 struct raw_bits<T, 2> {
-  using type = u16;
+  using type = u16;  // for two bytes
 };
 
 /// Four elements from `first` on; those from `count` on repeat the last.
@@ -158,6 +171,7 @@ __device__ __forceinline__ void load_elements(const T* tile, int first, int coun
     word[k / per_word] |= u32(x[min(first + k, count - 1)])
                           << (8 * int(sizeof(T)) * (k % per_word));
 }
+/// The same of f32.
 __device__ __forceinline__ void load_elements(const float* tile, int first, int count,
                                               float (&word)[4]) {
   FURL_UNROLL
@@ -176,6 +190,7 @@ __device__ __forceinline__ void store_elements(T* tile, int first, int count,
     if (first + k < count)
       x[first + k] = raw(word[k / per_word] >> (8 * int(sizeof(T)) * (k % per_word)));
 }
+/// The same of f32.
 __device__ __forceinline__ void store_elements(float* tile, int first, int count,
                                                const float (&word)[4]) {
   FURL_UNROLL

@@ -24,6 +24,7 @@ namespace furl {
 
 inline constexpr u32 f32_nan_bits = 0x7fffffffu;  // the only NaN that furl writes
 
+/// The bit pattern of a float.
 FURL_HD u32 bits_of(float x) {
 #if defined(__CUDA_ARCH__)
   return __float_as_uint(x);
@@ -34,6 +35,7 @@ FURL_HD u32 bits_of(float x) {
 #endif
 }
 
+/// The float with a bit pattern.
 FURL_HD float float_of(u32 bits) {
 #if defined(__CUDA_ARCH__)
   return __uint_as_float(bits);
@@ -44,6 +46,7 @@ FURL_HD float float_of(u32 bits) {
 #endif
 }
 
+/// a + b, rounded once.
 FURL_HD float add(float a, float b) {
 #if defined(__CUDA_ARCH__)
   float r;
@@ -54,6 +57,7 @@ FURL_HD float add(float a, float b) {
 #endif
 }
 
+/// a - b, rounded once.
 FURL_HD float sub(float a, float b) {
 #if defined(__CUDA_ARCH__)
   float r;
@@ -64,6 +68,7 @@ FURL_HD float sub(float a, float b) {
 #endif
 }
 
+/// a / b, rounded once.
 FURL_HD float div(float a, float b) {
 #if defined(__CUDA_ARCH__)
   float r;
@@ -74,6 +79,7 @@ FURL_HD float div(float a, float b) {
 #endif
 }
 
+/// a * b + c, rounded once.
 FURL_HD float fma(float a, float b, float c) {
 #if defined(__CUDA_ARCH__)
   float r;
@@ -142,15 +148,19 @@ FURL_HD int ordered(float x) {
   return bits ^ ((bits >> 31) & 0x7fffffff);
 }
 
+/// The inverse of ordered.
 FURL_HD float from_ordered(int key) {
   return float_of(u32(key ^ ((key >> 31) & 0x7fffffff)));
 }
 
 // Tests on bit patterns hold in every floating-point mode.
+
+/// Whether x is a NaN.
 FURL_HD bool is_nan(float x) {
   return (bits_of(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
+/// Whether x is neither a NaN nor an infinity.
 FURL_HD bool is_finite(float x) {
   return (bits_of(x) & 0x7f800000u) != 0x7f800000u;
 }

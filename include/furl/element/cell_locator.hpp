@@ -15,14 +15,15 @@ namespace furl {
 /// dimension.
 struct tile_origin {
   i64 first_cell;  // of the outer index
-  u32 pooled[3];
-  u32 inner;
+  u32 pooled[3];   // indices in the pooled dimensions
+  u32 inner;       // index behind them
 };
 
 /// Cells of elements. It needs less than 2^30 elements in an outer index; a grid with more is wide,
 /// and takes divisions.
 class cell_locator {
  public:
+  /// In an outer index.
   static constexpr i64 max_plane_elements = i64(1) << 30;
 
   cell_locator() = default;
@@ -53,15 +54,15 @@ class cell_locator {
   /// Elements that lie in one cell, from every multiple of it on: a power of two up to 32. Or in as
   /// many neighbouring cells: up to 4.
   FURL_HD constexpr u32 granule() const { return 1u << log2_granule_; }
-  FURL_HD constexpr int log2_granule() const { return log2_granule_; }
+  FURL_HD constexpr int log2_granule() const { return log2_granule_; }  // of granule()
   /// How far the cells of such neighbours are apart: 0 or 1.
   FURL_HD constexpr u32 cell_step() const { return grid_.inner > 1 ? 1 : 0; }
 
-  FURL_HD constexpr bool is_wide() const { return is_wide_; }
+  FURL_HD constexpr bool is_wide() const { return is_wide_; }  // takes divisions
   /// The cell of an element of any grid, by divisions.
   FURL_HD i64 cell_by_division(i64 index) const { return cell_of(grid_, index); }
 
-  /// Pre: the grid is not wide.
+  /// Of the tile that begins at an element. Pre: the grid is not wide.
   FURL_HD tile_origin origin(i64 index) const {
     tile_origin at{};
     const u64 plane = plane_.divide(u64(index));
@@ -87,11 +88,13 @@ class cell_locator {
 
   // The same in two steps, for grids without an inner dimension: most elements share their row.
 
-  FURL_HD constexpr bool has_rows() const { return grid_.inner == 1; }
+  FURL_HD constexpr bool has_rows() const { return grid_.inner == 1; }  // if it is such a grid
+  /// A row of the innermost pooled dimension, and a cell of it.
   struct row_position {
     u32 row;   // counted from the one that the tile begins in
     u32 cell;  // within the row
   };
+  /// Of the element `distance` behind a tile's first.
   FURL_HD row_position row_of(const tile_origin& at, u32 distance) const {
     u32 row = at.pooled[2] + distance;
     const u32 column = split(row, extent_[2]);

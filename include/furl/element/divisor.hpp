@@ -47,9 +47,9 @@ FURL_HD u64 high_product(u64 a, u64 b) {
 
 /// For n below 2^31: n / value is exact, because the multiplier's error times n stays below 2^31.
 struct divisor32 {
-  u32 value = 1;
+  u32 value = 1;                 // the divisor
   u32 multiplier = 0x80000000u;  // ceil(2^(31 + shift) / value)
-  u32 shift = 0;
+  u32 shift = 0;                 // ceil(log2(value))
 
   constexpr divisor32() = default;
   /// Pre: 1 <= d < 2^31.
@@ -58,6 +58,7 @@ struct divisor32 {
         multiplier(u32(detail::reciprocal(d, 31 + detail::ceil_log2(d)))),
         shift(u32(detail::ceil_log2(d))) {}
 
+  /// n / value.
   FURL_HD u32 divide(u32 n) const {
 #if defined(__CUDA_ARCH__)
     return __umulhi(2 * n, multiplier) >> shift;
@@ -69,9 +70,9 @@ struct divisor32 {
 
 /// The same for n below 2^63.
 struct divisor64 {
-  u64 value = 1;
+  u64 value = 1;                  // the divisor
   u64 multiplier = u64(1) << 63;  // ceil(2^(63 + shift) / value)
-  u32 shift = 0;
+  u32 shift = 0;                  // ceil(log2(value))
 
   constexpr divisor64() = default;
   /// Pre: 1 <= d < 2^63.
@@ -80,6 +81,7 @@ struct divisor64 {
         multiplier(detail::reciprocal(d, 63 + detail::ceil_log2(d))),
         shift(u32(detail::ceil_log2(d))) {}
 
+  /// n / value.
   FURL_HD u64 divide(u64 n) const { return high_product(2 * n, multiplier) >> shift; }
 };
 

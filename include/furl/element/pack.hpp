@@ -15,6 +15,7 @@ FURL_HD constexpr u32 in_each_byte(u32 byte) {
   return byte * 0x01010101u;
 }
 
+/// A mask of `count` bits, 0..31.
 FURL_HD constexpr u32 low_bits(int count) {
   return (1u << count) - 1u;
 }

@@ -12,25 +12,31 @@ namespace furl {
 
 /// A random stream. Every compression takes another pair; offsets need only differ.
 struct random_key {
-  u64 seed = 0;
-  u64 offset = 0;
+  u64 seed = 0;    // the key of Philox
+  u64 offset = 0;  // the upper half of its counter
 };
 
+/// A counter, or the four random words that come from it.
 struct philox_block {
-  u32 word[4];
+  u32 word[4];  // the least significant first
 };
 
+/// @{
+/// Of Philox4x32 (Salmon et al., SC 2011).
 inline constexpr int philox_rounds = 7;
 inline constexpr u32 philox_multiplier_0 = 0xD2511F53u;
 inline constexpr u32 philox_multiplier_1 = 0xCD9E8D57u;
 inline constexpr u32 philox_weyl_0 = 0x9E3779B9u;
 inline constexpr u32 philox_weyl_1 = 0xBB67AE85u;
+/// @}
 
+/// A product of two words.
 struct wide_product {
-  u32 low;
-  u32 high;
+  u32 low;   // the lower 32 bits
+  u32 high;  // the upper ones
 };
 
+/// a * b.
 FURL_HD wide_product multiply_wide(u32 a, u32 b) {
 #if defined(__CUDA_ARCH__)
   // Without this, compilers keep both halves in 64-bit registers and mask them.
@@ -47,6 +53,7 @@ FURL_HD wide_product multiply_wide(u32 a, u32 b) {
 #endif
 }
 
+/// a ^ b ^ c.
 FURL_HD u32 xor_of_three(u32 a, u32 b, u32 c) {
 #if defined(__CUDA_ARCH__)
   u32 r;
@@ -57,6 +64,7 @@ FURL_HD u32 xor_of_three(u32 a, u32 b, u32 c) {
 #endif
 }
 
+/// One round of Philox4x32, with the keys of that round.
 FURL_HD philox_block philox_round(philox_block c, u32 key_0, u32 key_1) {
   const wide_product p0 = multiply_wide(philox_multiplier_0, c.word[0]);
   const wide_product p1 = multiply_wide(philox_multiplier_1, c.word[2]);
@@ -64,6 +72,7 @@ FURL_HD philox_block philox_round(philox_block c, u32 key_0, u32 key_1) {
            p0.low}};
 }
 
+/// The random words of a counter, under a key.
 template <int Rounds = philox_rounds>
 FURL_HD philox_block philox4x32(philox_block counter, u32 key_0, u32 key_1) {
   for (int round = 0; round < Rounds; ++round) {

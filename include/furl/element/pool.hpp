@@ -15,19 +15,21 @@ namespace furl {
 /// pooled. Fewer pooled dimensions fill the last places; the places before have extent, window and
 /// cell count 1. The cells form the row-major grid (outer, cells[0], cells[1], cells[2], inner).
 struct cell_grid {
-  i64 outer = 0;
-  i64 extent[3] = {0, 0, 0};
-  i64 cells[3] = {0, 0, 0};
-  i64 inner = 0;
-  int window[3] = {1, 1, 1};
-  int first_pooled = 0;  // place of the outermost pooled dimension
+  i64 outer = 0;              // product of the dimensions before the pooled ones
+  i64 extent[3] = {0, 0, 0};  // of the pooled dimensions
+  i64 cells[3] = {0, 0, 0};   // along each of them
+  i64 inner = 0;              // product of the dimensions behind them
+  int window[3] = {1, 1, 1};  // elements of a cell along each
+  int first_pooled = 0;       // place of the outermost pooled dimension
 
+  /// Of the whole grid.
   FURL_HD constexpr i64 num_cells() const { return outer * cells[0] * cells[1] * cells[2] * inner; }
 
-  // A band is what one step along the outermost pooled dimension's cells covers: it is contiguous,
-  // and so are its cells.
+  /// Bands: a band is what one step along the outermost pooled dimension's cells covers. It is
+  /// contiguous, and so are its cells.
   FURL_HD constexpr i64 num_bands() const { return outer * cells[first_pooled]; }
-  FURL_HD constexpr i64 band_stride() const {  // elements in one index of that dimension
+  /// Elements in one index of that dimension.
+  FURL_HD constexpr i64 band_stride() const {
     i64 stride = inner;
     for (int d = 2; d > first_pooled; --d) stride *= extent[d];
     return stride;
@@ -44,11 +46,12 @@ struct cell_grid {
 
 /// Position of an element in the grid's five dimensions.
 struct grid_position {
-  i64 outer;
-  i64 pooled[3];
-  i64 inner;
+  i64 outer;      // index before the pooled dimensions
+  i64 pooled[3];  // indices in them
+  i64 inner;      // index behind them
 };
 
+/// Of the element `index`.
 FURL_HD grid_position position_of(const cell_grid& grid, i64 index) {
   grid_position p{};
   p.inner = index % grid.inner;
@@ -70,6 +73,7 @@ FURL_HD i64 cell_of(const cell_grid& grid, const grid_position& p) {
   return cell * grid.inner + p.inner;
 }
 
+/// The same of the element `index`.
 FURL_HD i64 cell_of(const cell_grid& grid, i64 index) {
   return cell_of(grid, position_of(grid, index));
 }
@@ -78,12 +82,14 @@ FURL_HD i64 cell_of(const cell_grid& grid, i64 index) {
 /// At most 2^6 terms (max_window). Holds one partial sum per level, so it needs no array of terms.
 class pairwise_sum {
  public:
+  /// Appends a term.
   FURL_HD void push(float term) {
     int level = 0;
     for (; (count_ >> level & 1) != 0; ++level) term = add(partial_[level], term);
     partial_[level] = term;
     ++count_;
   }
+  /// The sum of all terms so far.
   FURL_HD float total() const {
     float sum = 0.0f;
     for (int level = 0; level <= 6; ++level)

@@ -13,13 +13,13 @@
 
 namespace furl {
 
-inline constexpr float smallest_normal = 0x1p-126f;
-inline constexpr u32 nearest_bits = 128;  // in place of random bits: half-way goes up
+inline constexpr float smallest_normal = 0x1p-126f;  // of f32
+inline constexpr u32 nearest_bits = 128;             // in place of random bits: half-way goes up
 
 /// How a group is coded. lo and step are exact in the metadata type and are what is stored.
 struct group_params {
-  float lo;
-  float step;
+  float lo;       // value of code 0
+  float step;     // between codes
   float inverse;  // 1 / step
   bool coded;     // false: the group is flat (step is 0) or poisoned (both NaN); all codes are 0
 };

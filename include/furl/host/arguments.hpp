@@ -11,13 +11,14 @@
 #include "furl/status.hpp"
 #include "furl/view.hpp"
 
+/// The same calls for host memory, on the CPU.
 namespace furl::host {
 inline namespace v0_1 {
 
 /// What most calls leave alone.
 struct options {
   thread_pool* pool = nullptr;  // none: the calling thread alone
-  // For a mixed plan: the width of each tile, one byte each; apart from what the call writes.
+  /// For a mixed plan: the width of each tile, one byte each; apart from what the call writes.
   const_bytes widths = {};
 };
 

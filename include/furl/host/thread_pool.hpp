@@ -34,7 +34,7 @@ class thread_pool {
   thread_pool(const thread_pool&) = delete;
   thread_pool& operator=(const thread_pool&) = delete;
 
-  int num_threads() const { return num_threads_; }
+  int num_threads() const { return num_threads_; }  // with the calling one
 
   /// Calls function(share) for every share in 0..num_threads() - 1, each in a thread of its own (0
   /// in the caller's), and returns when all have. function must not throw nor call run() itself.

@@ -17,6 +17,7 @@ namespace furl::kernel {
 
 // Templates, so that a program of several translation units has one definition.
 
+/// Keeps the low bits of one code per byte.
 template <int Threads = block_threads>
 __global__ void __launch_bounds__(Threads) pack(blob_layout layout, const u8* codes, u8* blob) {
   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
@@ -32,6 +33,7 @@ __global__ void __launch_bounds__(Threads) pack(blob_layout layout, const u8* co
   }
 }
 
+/// The inverse of pack.
 template <int Threads = block_threads>
 __global__ void __launch_bounds__(Threads) unpack(blob_layout layout, const u8* blob, u8* codes) {
   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {

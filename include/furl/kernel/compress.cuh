@@ -20,9 +20,10 @@ namespace furl::kernel {
 
 /// A random stream by value, or in global memory, read when the kernel runs.
 struct key_argument {
-  random_key value;
-  const random_key* device = nullptr;
+  random_key value;                    // used if the pointer is null
+  const random_key* device = nullptr;  // global
 
+  /// In the kernel.
   __device__ __forceinline__ random_key get() const { return device != nullptr ? *device : value; }
 };
 
@@ -36,6 +37,7 @@ __device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blo
   if (at < end) blob[at] = 0;
 }
 
+/// Compresses elements, without an LFC.
 template <class T>
 __global__ void __launch_bounds__(block_threads, 7)
     compress(blob_layout layout, const T* x, u8* blob, key_argument key_source) {
@@ -52,7 +54,7 @@ __global__ void __launch_bounds__(block_threads, 7)
   }
 }
 
-/// Pre: the LFC part of the blob is written.
+/// Compresses what the LFC leaves. Pre: the LFC part of the blob is written.
 template <class T>
 __global__ void __launch_bounds__(block_threads, 6)
     compress_residuals(blob_layout layout, cell_locator locator, const T* x, u8* blob,

@@ -16,9 +16,10 @@ FURL_HIDDEN_BEGIN
 
 namespace furl::kernel {
 
+/// Whether values take the place of what is there, or are added to it.
 enum class output : u8 { replace, accumulate };
 
-/// Lfc: whether the blob has an LFC part; the locator is not used otherwise.
+/// Restores elements. Lfc: whether the blob has an LFC part; the locator is not used otherwise.
 template <class T, output Output, bool Lfc>
 __global__ void __launch_bounds__(block_threads)
     decompress(blob_layout layout, cell_locator locator, const u8* blob, T* y) {

@@ -14,11 +14,12 @@
 
 FURL_HIDDEN_BEGIN
 
+/// The kernels and their launch. Not part of the API: they may change in any version.
 namespace furl::kernel {
 
-inline constexpr int block_threads = 128;
-inline constexpr int warps_per_block = block_threads / 32;
-// Enough to fill any device many times over; a block then goes on to its next tiles.
+inline constexpr int block_threads = 128;                   // of most kernels
+inline constexpr int warps_per_block = block_threads / 32;  // likewise
+/// Enough to fill any device many times over; a block then goes on to its next tiles.
 inline constexpr i64 max_blocks = 1 << 16;
 
 /// Blocks for a number of warps' worth of work, at least 1.
@@ -34,6 +35,7 @@ FURL_HD constexpr unsigned blocks_for(i64 num_warps) {
 /// gone (unless an earlier one was overwritten by it).
 class stream_scope {
  public:
+  /// Null is the default stream of the current device.
   explicit stream_scope(cudaStream_t stream) : earlier_error_(cudaPeekAtLastError()) {
     error_ = cudaGetDevice(&caller_device_);
     if (error_ == cudaSuccess) error_ = cudaStreamGetDevice(stream, &device_);
@@ -46,8 +48,8 @@ class stream_scope {
   stream_scope(const stream_scope&) = delete;
   stream_scope& operator=(const stream_scope&) = delete;
 
-  cudaError_t error() const { return error_; }
-  int device() const { return device_; }
+  cudaError_t error() const { return error_; }  // of making it current
+  int device() const { return device_; }        // of the stream
 
  private:
   cudaError_t earlier_error_;
@@ -62,6 +64,7 @@ class stream_scope {
 template <int...>
 struct architecture_list {};
 #if defined(__CUDA_ARCH_LIST__)
+/// Those of this file.
 using architectures = architecture_list<__CUDA_ARCH_LIST__>;
 #else
 using architectures = architecture_list<>;

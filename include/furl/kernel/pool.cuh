@@ -17,18 +17,20 @@ namespace furl::kernel {
 
 /// The cells of a grid, with what finding their elements takes.
 struct cell_list {
-  cell_grid grid{};
-  i64 num_cells = 0;
-  divisor64 inner;
-  divisor64 cells[3];
+  cell_grid grid{};    // as given
+  i64 num_cells = 0;   // of the grid
+  divisor64 inner;     // of the grid's inner
+  divisor64 cells[3];  // of the grid's cells
 
   cell_list() = default;
+  /// All cells of a grid.
   FURL_HD explicit constexpr cell_list(const cell_grid& g)
       : grid(g),
         num_cells(g.num_cells()),
         inner(u64(g.inner)),
         cells{divisor64(u64(g.cells[0])), divisor64(u64(g.cells[1])), divisor64(u64(g.cells[2]))} {}
 
+  /// Of the cell with an index, 0 <= cell < num_cells.
   __device__ __forceinline__ cell_contents contents(i64 cell) const {
     u64 rest = inner.divide(u64(cell));
     const i64 in_inner = cell - i64(rest * inner.value);
@@ -50,6 +52,8 @@ struct cell_list {
   }
 };
 
+/// Writes the LFC part of a blob.
+/// x : global; vectors : whether four elements may be loaded at once; lfc : global, of type meta.
 template <class T>
 __global__ void __launch_bounds__(block_threads, 6)
     pool(cell_list cells, const T* x, u8* lfc, bool vectors, dtype meta) {

@@ -16,8 +16,9 @@ FURL_HIDDEN_BEGIN
 
 namespace furl::kernel {
 
-inline constexpr int scan_threads = 512;
+inline constexpr int scan_threads = 512;  // of scan_sums
 
+/// Chunks of 32 tiles.
 FURL_HD constexpr i64 num_chunks(i64 num_tiles) {
   return (num_tiles + tiles_per_chunk - 1) / tiles_per_chunk;
 }
