@@ -37,6 +37,9 @@ agrees_on_device() {
   if [ -n "${DEVICE:-}" ]; then agrees $LAUNCHER "$@"; fi
 }
 
+# newest_clang: clang++-N with the largest N, if there is any.
+newest_clang() { compgen -c clang++- | grep -E '^clang\+\+-[0-9]+$' | sort -V | tail -1 || true; }
+
 # exported_symbols LIBRARY: the functions and variables of furl that other libraries can see, but for
 # those of versioned types.
 exported_symbols() {

@@ -3,11 +3,10 @@
 # and sums, and with what Clang has no macro to refuse, each gives the same bytes.
 . "$(dirname "$0")/common.sh"
 
-newest=$(compgen -c clang++- | grep -E '^clang\+\+-[0-9]+$' | sort -V | tail -1 || true)
 declare -A seen=()
 hostile_header hpp
 commands=()
-for compiler in "$CXX" g++ clang++ $newest; do
+for compiler in "$CXX" g++ clang++ $(newest_clang); do
   path=$(readlink -f "$(command -v "$compiler")" || true)
   if [ -z "$path" ] || [ -n "${seen[$path]:-}" ]; then continue; fi
   seen[$path]=1

@@ -4,7 +4,7 @@
 
 build="$NVCC -I$include --no-compress -cudart shared -shared -DFINGERPRINT_LIBRARY $here/device_fingerprint.cu"
 all "$build -std=c++17 -gencode arch=compute_90,code=compute_90 -Xcompiler -fPIC,-O1 -o libnew.so" \
-  "$build -std=c++20 -gencode arch=compute_80,code=compute_80 -gencode arch=compute_75,code=compute_75 \
+  "$build -std=c++20 -gencode arch=compute_75,code=compute_75 \
     -Xcompiler -fPIC,-O2,-march=native -fmad=false -o libold.so" \
   "$CXX -std=c++17 $here/load.cpp -o load -ldl"
 for library in libnew.so libold.so; do

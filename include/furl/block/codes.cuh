@@ -16,19 +16,36 @@ using code_fragment = tile_fragment<u8>;
 
 namespace detail {
 
+// Words K.. of a lane, the first of which is at `at`: 128 bytes apart.
+template <int K = 0, int Bits>
+__device__ __forceinline__ void store_words(u64 at, const u32 (&packed)[Bits]) {
+  if constexpr (K < Bits) {
+    const u32 word[1] = {packed[K]};
+    store_vector<K * row_elements>(at, word);
+    store_words<K + 1>(at, packed);
+  }
+}
+template <int K = 0, int Bits>
+__device__ __forceinline__ void load_words(u64 at, u32 (&packed)[Bits]) {
+  if constexpr (K < Bits) {
+    u32 word[1];
+    load_vector<K * row_elements>(at, word);
+    packed[K] = word[0];
+    load_words<K + 1>(at, packed);
+  }
+}
+
 template <int Bits>
 __device__ __forceinline__ void store_packed(const u32 (&codes)[rows_per_tile], u32* out) {
   u32 packed[Bits];
   pack_columns<Bits>(codes, packed);
-  FURL_UNROLL
-  for (int k = 0; k < Bits; ++k) __stcs(out + k * words_per_row, packed[k]);
+  store_words(u64(out), packed);
 }
 
 template <int Bits>
 __device__ __forceinline__ void load_packed(const u32* in, u32 (&codes)[rows_per_tile]) {
   u32 packed[Bits];
-  FURL_UNROLL
-  for (int k = 0; k < Bits; ++k) packed[k] = __ldcs(in + k * words_per_row);
+  load_words(u64(in), packed);
   unpack_columns<Bits>(packed, codes);
 }
 

@@ -15,7 +15,7 @@
 
 // Clang has no macro that tells -fassociative-math, -freciprocal-math and the like, so they are
 // switched off here. (For the same reason fma is not std::fma, which has the flags of its header.)
-#if defined(__clang__)
+#if defined(__clang__) && !defined(__CUDA_ARCH__)
 #pragma float_control(push)
 #pragma float_control(precise, on)
 #endif
@@ -172,6 +172,6 @@ FURL_HD float canonical(float x) {
 
 }  // namespace furl
 
-#if defined(__clang__)
+#if defined(__clang__) && !defined(__CUDA_ARCH__)
 #pragma float_control(pop)
 #endif
