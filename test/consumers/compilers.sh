@@ -1,6 +1,7 @@
 # Plain compilers with nothing but -I, without CUDA: g++, clang++ and the newest clang++ there is. Under
 # all warnings, without exceptions, with hostile macros, with and without contraction of products
 # and sums, and with what Clang has no macro to refuse, each gives the same bytes.
+# Case 50, stdgpu#478: min and max. Case 51, cub#187: warnings in the user's build.
 . "$(dirname "$0")/common.sh"
 
 declare -A seen=()

@@ -1,4 +1,5 @@
 # Flags that change arithmetic, streams, language or what names mean do not change a byte.
+# Case 50, stdgpu#478: min and max. Case 51, cub#187: warnings in the user's build.
 . "$(dirname "$0")/common.sh"
 
 hostile_header hpp cuh

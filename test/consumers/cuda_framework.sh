@@ -1,5 +1,7 @@
 # An extension as frameworks build them: no operators on half types, position-independent code, a
 # binding compiled without CUDA, one shared library.
+# Case 49, cub#394: half types without operators. Case 54, GACT-ICML#1: symbols of a
+# framework of another version.
 . "$(dirname "$0")/common.sh"
 
 framework="-std=c++17 -D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ \

@@ -1,4 +1,5 @@
 # As packages.sh, in projects that have CUDA files and an architecture of their own.
+# Case 52, libSGM#79. Case 53, cuda-api-wrappers#717.
 . "$(dirname "$0")/common.sh"
 
 install_moved

@@ -1,6 +1,7 @@
 # Three files of one program include everything and use every call, two of them CUDA: linked as a
 # program and as a shared library, with one architecture or one for each file, with and without
 # relocatable device code.
+# Case 48, cuCollections#97: multiple definitions.
 . "$(dirname "$0")/common.sh"
 
 cuda="$NVCC -std=c++17 -I$include --no-compress -Xcompiler -fPIC -c $here/device_fingerprint.cu"

@@ -1,5 +1,6 @@
 # Two shared libraries that are built for different architectures and with different settings, loaded
 # together in both orders, where all see each other's symbols: each launches its own kernels.
+# Case 47, cub#545: none of them was launched, without an error.
 . "$(dirname "$0")/common.sh"
 
 build="$NVCC -I$include --no-compress -cudart shared -shared -DFINGERPRINT_LIBRARY $here/device_fingerprint.cu"

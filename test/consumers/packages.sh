@@ -1,5 +1,7 @@
 # As an installed package that has been moved (CMake and pkg-config), as a part of the project's own
 # tree, and fetched.
+# Case 52, libSGM#79: settings of the parent ignored or
+# changed. Case 53, cuda-api-wrappers#717: a package that lacks what it links.
 . "$(dirname "$0")/common.sh"
 
 install_moved
