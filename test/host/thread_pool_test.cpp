@@ -4,10 +4,13 @@
 #include "furl/host/thread_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <set>
 #include <string>
+#include <system_error>
 
 #include "support/inputs.hpp"
 #include "support/run.hpp"
@@ -137,6 +140,24 @@ TEST(Threads, NoPoolIsTheCallingThread) {
   ASSERT_TRUE(host::compress(p, x, {blob.data(), blob.size()}, {4, 5}));
   EXPECT_EQ(blob.bytes(), compress(*backends()[0], p, x, {4, 5}));
 }
+
+#if !defined(FURL_SANITIZED)
+/// Starts more threads than there is room for, and exits with 0 if that throws as it should.
+[[noreturn]] void exhaust_threads() {
+  const rlimit limit{rlim_t{1} << 30, rlim_t{1} << 30};  // bytes, for stacks of 8 MB
+  (void)setrlimit(RLIMIT_AS, &limit);
+  try {
+    const host::thread_pool pool(1000);
+  } catch (const std::system_error&) {
+    std::exit(0);
+  }
+  std::exit(1);
+}
+
+TEST(ThreadPoolDeathTest, RefusedThreadThrowsAndEndsTheOthers) {
+  EXPECT_EXIT(exhaust_threads(), testing::ExitedWithCode(0), "");
+}
+#endif
 
 }  // namespace
 }  // namespace furl::test
