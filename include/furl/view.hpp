@@ -56,10 +56,11 @@ using const_values = basic_values<const void>;  // to be read
 /// An array of T, aligned as T is.
 template <class T>
 struct span {
-  T* data = nullptr;
-  i64 size = 0;
+  T* data = nullptr;  // the first element
+  i64 size = 0;       // elements
 
   constexpr span() = default;
+  /// `count` elements at `pointer`.
   constexpr span(T* pointer, i64 count) : data(pointer), size(count) {}
 #if !defined(__CUDACC_RTC__)
   /// From a container with data() and size(), such as std::vector<T>.
@@ -70,6 +71,7 @@ struct span {
       : span(container.data(), static_cast<i64>(container.size())) {}
 #endif
 
+  /// Of the array.
   constexpr u64 size_bytes() const {
     return u64(size) * sizeof(T);
   }

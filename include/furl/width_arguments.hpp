@@ -13,6 +13,8 @@
 
 #if !defined(__CUDACC_RTC__)
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::detail {
 
 inline constexpr const char* one_per_tile = "must have one number per tile of 1024 elements";
@@ -69,5 +71,7 @@ inline status check_allocation(u64 sum_of_widths, span<const float> sensitivity,
 }
 
 }  // namespace furl::detail
+
+FURL_HIDDEN_END
 
 #endif

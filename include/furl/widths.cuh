@@ -21,12 +21,15 @@
 #include <algorithm>
 #include <cstddef>
 
+FURL_HIDDEN_BEGIN
+
 namespace furl {
 
 namespace detail {
 
-inline status launch_allocation(const kernel::gain_request& request, u8* widths, void* workspace,
-                                cudaStream_t stream) {
+template <class Architectures>
+status launch_allocation(const kernel::gain_request& request, u8* widths, void* workspace,
+                         cudaStream_t stream) {
   if (request.raises == 0) {  // nothing to select
     const auto size = static_cast<std::size_t>(request.num_tiles);
     return kernel::cuda_status(cudaMemsetAsync(widths, 1, size, stream), "stream");
@@ -34,8 +37,8 @@ inline status launch_allocation(const kernel::gain_request& request, u8* widths,
   auto* const counts = static_cast<kernel::gain_counts*>(workspace);
   auto* const ties = reinterpret_cast<u64*>(counts + 1);
   const i64 chunks = kernel::num_chunks(request.num_tiles);
-  const auto blocks =
-      unsigned(std::min(kernel::max_gain_blocks, ceil_div(request.num_tiles, kernel::gain_digits)));
+  const auto blocks = unsigned(
+      (std::min)(kernel::max_gain_blocks, ceil_div(request.num_tiles, kernel::gain_digits)));
   status s = kernel::cuda_status(
       cudaMemsetAsync(counts->of_digit, 0, sizeof counts->of_digit, stream), "stream");
   for (int round = 0; round < kernel::gain_rounds && s; ++round)
@@ -59,8 +62,8 @@ inline status launch_allocation(const kernel::gain_request& request, u8* widths,
 /// stream  : as for compress.
 /// Errors: see status; nothing is launched for a bad argument. Allocates nothing and waits for
 /// nothing.
-inline status squared_ranges(const plan& p, const_values x, span<double> squared,
-                             cudaStream_t stream) {
+template <class Architectures = kernel::architectures>
+status squared_ranges(const plan& p, const_values x, span<double> squared, cudaStream_t stream) {
   if (const status s = detail::check_ranges_call(p, x, squared); !s) return s;
   if (const status s = detail::check_alignment(x.data, u64(size_bytes(x.type)), "x",
                                                "must be aligned to its elements");
@@ -84,8 +87,9 @@ inline status squared_ranges(const plan& p, const_values x, span<double> squared
 /// blob    : device, what compress wrote for the plan; aligned to 16 bytes.
 /// squared, stream, errors : as above.
 /// options : for a mixed plan, the widths that the blob was made with; no workspace is needed.
-inline status squared_ranges(const plan& p, const_bytes blob, span<double> squared,
-                             cudaStream_t stream, const options& o = {}) {
+template <class Architectures = kernel::architectures>
+status squared_ranges(const plan& p, const_bytes blob, span<double> squared, cudaStream_t stream,
+                      const options& o = {}) {
   if (const status s = detail::check_ranges_call(p, blob, squared); !s) return s;
   if (const status s = detail::check_widths_array(p, o.widths); !s) return s;
   if (p.num_elements() == 0) return {};
@@ -104,8 +108,9 @@ inline status squared_ranges(const plan& p, const_bytes blob, span<double> squar
 
 /// Sensitivities of tiles from those of equal parts of the tensor. As host::expand_sensitivity,
 /// with arrays in device memory; stream and errors as for compress.
-inline status expand_sensitivity(const plan& p, span<const float> of_parts, span<float> of_tiles,
-                                 cudaStream_t stream) {
+template <class Architectures = kernel::architectures>
+status expand_sensitivity(const plan& p, span<const float> of_parts, span<float> of_tiles,
+                          cudaStream_t stream) {
   if (const status s = detail::check_expand_call(p, of_parts, of_tiles); !s) return s;
   if (p.num_elements() == 0) return {};
   const kernel::stream_scope scope(stream);
@@ -132,9 +137,10 @@ constexpr u64 allocation_workspace_bytes(i64 num_tiles) {
 /// workspace : device, allocation_workspace_bytes(number of tiles) bytes or more, aligned to 8;
 ///             apart from the others. It serves one call at a time.
 /// stream, errors : as for compress.
-inline status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
-                              span<const double> squared_range, bytes widths, bytes workspace,
-                              cudaStream_t stream) {
+template <class Architectures = kernel::architectures>
+status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
+                       span<const double> squared_range, bytes widths, bytes workspace,
+                       cudaStream_t stream) {
   if (const status s = detail::check_allocation(sum_of_widths, sensitivity, squared_range, widths);
       !s)
     return s;
@@ -152,11 +158,13 @@ inline status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
                                                        {workspace.data, "workspace"}});
       !s)
     return s;
-  return detail::launch_allocation(
+  return detail::launch_allocation<Architectures>(
       {sensitivity.data, squared_range.data, num_tiles, sum_of_widths - u64(num_tiles)},
       static_cast<u8*>(widths.data), workspace.data, stream);
 }
 
 }  // namespace furl
+
+FURL_HIDDEN_END
 
 #endif

@@ -66,6 +66,21 @@ struct device_engine {
     const on_device in(blob), out(codes);
     return furl::unpack(p, in.const_bytes(), out.bytes(), nullptr) && out.read(codes);
   }
+  bool allocate(const furl::plan& p, const array& x, dtype type, u64 sum, array& widths) {
+    const i64 tiles = p.num_tiles();
+    const std::vector<float> ones(widths.size(), 1.0f);
+    const on_device in(x), out(widths), squared(array(widths.size() * sizeof(double))),
+        sensitivity(array(widths.size() * sizeof(float))),
+        work(array(furl::allocation_workspace_bytes(tiles)));
+    cudaMemcpy(sensitivity.data(), ones.data(), ones.size() * sizeof(float),
+               cudaMemcpyHostToDevice);
+    return furl::squared_ranges(p, furl::const_values(in.data(), type, p.num_elements()),
+                                {static_cast<double*>(squared.data()), tiles}, nullptr) &&
+           furl::allocate_widths(sum, {static_cast<const float*>(sensitivity.data()), tiles},
+                                 {static_cast<const double*>(squared.data()), tiles}, out.bytes(),
+                                 work.bytes(), nullptr) &&
+           out.read(widths);
+  }
 };
 
 }  // namespace

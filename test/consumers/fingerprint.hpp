@@ -55,8 +55,8 @@ inline std::vector<u8> make_elements(dtype type, i64 count) {
   return out;
 }
 
-/// Engine : has compress, decompress (add or not), pack and unpack over host memory, which return
-///          whether they succeeded.
+/// Engine : has compress, decompress (add or not), pack, unpack and allocate (widths for equally
+///          sensitive tiles) over host memory, which return whether they succeeded.
 template <class Engine>
 class fingerprint {
  public:
@@ -80,7 +80,11 @@ class fingerprint {
   void tensor(const furl::codec& c, dtype type) {
     const std::vector<u8> x = make_elements(type, num_elements);
     round_trip(*furl::plan::make(c, {num_rows, num_columns}), x, type, {});
-    const std::vector<u8> widths = {1, 8, 3, 2, 5};
+    furl::codec flat = c;  // ranges are those of the elements themselves
+    flat.window = {};
+    std::vector<u8> widths(5);
+    good_ = good_ && engine_.allocate(*furl::plan::make(flat, {num_elements}), x, type, 19, widths);
+    hash_.add(widths);
     round_trip(*furl::plan::make_mixed(c, {num_rows, num_columns}, 19), x, type, widths);
   }
 

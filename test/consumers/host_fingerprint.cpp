@@ -32,6 +32,12 @@ struct host_engine {
   bool unpack(const furl::plan& p, const array& blob, array& codes) {
     return bool(furl::host::unpack(p, blob, codes));
   }
+  bool allocate(const furl::plan& p, const array& x, dtype type, u64 sum, array& widths) {
+    std::vector<double> squared(widths.size());
+    const std::vector<float> sensitivity(widths.size(), 1.0f);
+    return furl::host::squared_ranges(p, {x.data(), type, p.num_elements()}, squared, &pool) &&
+           furl::host::allocate_widths(sum, sensitivity, squared, widths);
+  }
 };
 
 }  // namespace

@@ -94,6 +94,7 @@ FURL_HD float fma(float a, float b, float c) {
 // A product that is added to something must be exact, as that of two f32 is: a host compiler may
 // contract the two.
 
+/// The bit pattern of a double.
 FURL_HD u64 bits_of(double x) {
 #if defined(__CUDA_ARCH__)
   return u64(__double_as_longlong(x));
@@ -115,6 +116,7 @@ FURL_HD double to_f64(float x) {
 #endif
 }
 
+/// a + b, rounded once.
 FURL_HD double add(double a, double b) {
 #if defined(__CUDA_ARCH__)
   double r;
@@ -125,6 +127,7 @@ FURL_HD double add(double a, double b) {
 #endif
 }
 
+/// a * b, rounded once.
 FURL_HD double mul(double a, double b) {
 #if defined(__CUDA_ARCH__)
   double r;

@@ -47,7 +47,7 @@ FURL_HD constexpr double saved_share(int bits) {
 }
 
 inline constexpr int max_raises = max_bits - 1;  // of a tile, from a width of 1
-inline constexpr int gain_key_bits = 63;
+inline constexpr int gain_key_bits = 63;         // of gain_key
 
 /// What a tile of that cost gains from going from `bits` to bits + 1, as an integer in the order in
 /// which gains are granted, the largest first: the gain to 50 binary digits, and where these are

@@ -17,6 +17,8 @@
 #include "furl/view.hpp"
 #include "furl/width_arguments.hpp"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::host {
 
 namespace detail {
@@ -57,7 +59,7 @@ inline double sum_squared_coded_ranges(const plan& p, const u8* metadata, i64 ti
   double terms[max_groups_per_tile] = {};
   const i64 groups = tile_elements / p.codec().group;
   const i64 begin = tile * groups;
-  const i64 end = std::min(begin + groups, p.num_groups());
+  const i64 end = (std::min)(begin + groups, p.num_groups());
   for (i64 group = begin; group < end; ++group) {
     const float step = load_meta(metadata, 2 * group + 1, p.codec().meta);
     terms[group - begin] = squared_range(coded_range(step, bits));
@@ -194,3 +196,5 @@ inline status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
 }
 
 }  // namespace furl::host
+
+FURL_HIDDEN_END

@@ -7,41 +7,44 @@
 // Seven reads of 12 bytes per tile, and neither a sort nor room for the keys: they are worked out
 // anew each time.
 
-#include <cub/block/block_scan.cuh>
-
+#include "furl/block/exclusive_sum.cuh"
 #include "furl/block/intrinsics.cuh"
 #include "furl/config.hpp"
 #include "furl/element/width_gain.hpp"
 #include "furl/kernel/launch.cuh"
 #include "furl/kernel/widths.cuh"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::kernel {
 
-inline constexpr int gain_digit_bits = 9;
-inline constexpr int gain_digits = 1 << gain_digit_bits;  // a thread for each
-inline constexpr int gain_rounds = gain_key_bits / gain_digit_bits;
-// A block counts in 32 bits: 2^32 / 7 tiles of its own are out of reach.
+inline constexpr int gain_digit_bits = 9;                            // of a digit
+inline constexpr int gain_digits = 1 << gain_digit_bits;             // a thread for each
+inline constexpr int gain_rounds = gain_key_bits / gain_digit_bits;  // digits of a key
+/// A block counts in 32 bits: 2^32 / 7 tiles of its own are out of reach.
 inline constexpr i64 max_gain_blocks = 1024;
 
 /// What is granted among gains whose key begins like `prefix`: the `rest` largest. Those whose key
 /// begins with more are granted all.
 struct gain_selection {
-  u64 prefix;
-  u64 rest;
+  u64 prefix;  // the digits selected so far
+  u64 rest;    // gains yet to be granted
 };
 
 /// Workspace of an allocation.
 struct gain_counts {
-  u64 of_digit[gain_rounds][gain_digits];  // zero at first
-  gain_selection selection[gain_rounds + 1];
+  u64 of_digit[gain_rounds][gain_digits];     // zero at first
+  gain_selection selection[gain_rounds + 1];  // before each round, and at last
 };
 
+/// What is to be allocated.
 struct gain_request {
-  const float* sensitivity;
-  const double* squared_range;
-  i64 num_tiles;
-  u64 raises;  // gains to grant
+  const float* sensitivity;     // global, of each tile
+  const double* squared_range;  // likewise
+  i64 num_tiles;                // of all tensors
+  u64 raises;                   // gains to grant
 
+  /// Of a tile: see tile_cost.
   __device__ __forceinline__ double cost(i64 tile) const {
     return tile_cost(sensitivity[tile], squared_range[tile]);
   }
@@ -52,8 +55,8 @@ struct gain_request {
 /// Sync    : barriers inside.
 /// Result  : in every thread. Each block finds it for itself; block 0 leaves it in `all`.
 __device__ __forceinline__ gain_selection next_selection(int round, u64 raises, gain_counts& all) {
-  using block_scan = cub::BlockScan<u64, gain_digits>;
-  __shared__ typename block_scan::TempStorage storage;
+  using block_sum = block_exclusive_sum<gain_digits>;
+  __shared__ block_sum::temp_storage storage;
   __shared__ gain_selection next;
   const int digit = gain_digits - 1 - int(threadIdx.x);
   if (round == 0) {
@@ -61,8 +64,8 @@ __device__ __forceinline__ gain_selection next_selection(int round, u64 raises, 
   } else {
     const gain_selection last = all.selection[round - 1];
     const u64 count = all.of_digit[round - 1][digit];
-    u64 larger;
-    block_scan(storage).ExclusiveSum(count, larger);
+    u64 all_digits;
+    const u64 larger = block_sum(storage).sum(count, all_digits);
     if (larger < last.rest && last.rest <= larger + count)
       next = {last.prefix << gain_digit_bits | u64(digit), last.rest - larger};
   }
@@ -138,3 +141,5 @@ __global__ void __launch_bounds__(Threads)
 }
 
 }  // namespace furl::kernel
+
+FURL_HIDDEN_END

@@ -15,6 +15,8 @@
 #include "furl/element/width_gain.hpp"
 #include "furl/kernel/launch.cuh"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::kernel {
 
 /// Sum of the squared ranges of a tile's groups, as a pairwise tree, neighbours first.
@@ -74,3 +76,5 @@ __global__ void __launch_bounds__(Threads)
 }
 
 }  // namespace furl::kernel
+
+FURL_HIDDEN_END

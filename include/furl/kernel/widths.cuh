@@ -8,6 +8,7 @@
 // takes eight.
 
 #include "furl/block/blob_layout.cuh"
+#include "furl/block/exclusive_sum.cuh"
 #include "furl/block/intrinsics.cuh"
 #include "furl/config.hpp"
 #include "furl/kernel/launch.cuh"
@@ -35,36 +36,19 @@ __global__ void __launch_bounds__(Threads)
 }
 
 /// Turns sums into sums of all that is before, in place. One block: there are 2^15 elements of a
-/// tensor to one sum. (CUB would do this, but including its scan takes longer to compile than all
-/// of furl.)
+/// tensor to one sum.
 template <int Threads = scan_threads>
 __global__ void __launch_bounds__(Threads) scan_sums(u64* sums, i64 count) {
-  constexpr int num_warps = Threads / warp_threads;
-  static_assert(Threads % warp_threads == 0, "whole warps");
-  __shared__ u64 sum_of_warp[num_warps];
-  const int lane = lane_index();
-  const int warp = int(threadIdx.x) / warp_threads;
+  using block_sum = block_exclusive_sum<Threads>;
+  __shared__ typename block_sum::temp_storage storage;
   u64 before = 0;
   for (i64 begin = 0; begin < count; begin += Threads) {
     const i64 i = begin + threadIdx.x;
-    const u64 mine = i < count ? sums[i] : 0;
-    u64 up_to_mine = mine;
-    FURL_UNROLL
-    for (int distance = 1; distance < warp_threads; distance *= 2) {
-      const u64 other = __shfl_up_sync(full_warp, up_to_mine, unsigned(distance));
-      if (lane >= distance) up_to_mine += other;
-    }
-    if (lane == warp_threads - 1) sum_of_warp[warp] = up_to_mine;
-    __syncthreads();
-    u64 total = 0;
-    u64 before_warp = 0;
-    for (int w = 0; w < num_warps; ++w) {
-      if (w == warp) before_warp = total;
-      total += sum_of_warp[w];
-    }
-    if (i < count) sums[i] = before + before_warp + up_to_mine - mine;
+    u64 total;
+    const u64 before_mine = block_sum(storage).sum(i < count ? sums[i] : 0, total);
+    if (i < count) sums[i] = before + before_mine;
     before += total;
-    __syncthreads();  // the sums of the warps are written again
+    __syncthreads();  // the storage is used again
   }
 }
 
