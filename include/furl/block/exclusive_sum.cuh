@@ -10,19 +10,20 @@
 
 namespace furl {
 
-/// Sums over the threads before, in a block of `Threads` threads.
-/// Threads : all of the block: Threads x 1 x 1, a multiple of 32, at most 1024.
-/// Shared  : temp_storage, owned by the caller.
-/// Sync    : a barrier inside; one more (__syncthreads) before the storage is used again.
+/// Sums over the threads before, in a block of `Threads` threads. One warp adds up, which spares
+/// the others the work. Threads : all of the block: Threads x 1 x 1, a multiple of 32, at most
+/// 1024. Shared  : temp_storage, owned by the caller. Sync    : barriers inside; one more
+/// (__syncthreads) before the storage is used again.
 template <int Threads>
 class block_exclusive_sum {
   static_assert(Threads % warp_threads == 0 && Threads <= 1024, "whole warps, one block");
-  static constexpr int num_warps = Threads / warp_threads;
+  static constexpr int run_threads = Threads / warp_threads;  // whose values a lane adds up
 
  public:
   /// In shared memory.
   struct temp_storage {
-    u64 of_warp[num_warps];  // one each
+    u64 of_run[warp_threads][run_threads + 1];  // one more, so that lanes use different banks
+    u64 total;                                  // of all threads
   };
 
   /// In every thread.
@@ -30,26 +31,38 @@ class block_exclusive_sum {
 
   /// The sum of `value` over the threads before this one, and over all threads.
   __device__ u64 sum(u64 value, u64& total) {
-    const int lane = lane_index();
-    const int warp = int(threadIdx.x) / warp_threads;
-    u64 through_mine = value;
-    FURL_UNROLL
-    for (int distance = 1; distance < warp_threads; distance *= 2) {
-      const u64 other = __shfl_up_sync(full_warp, through_mine, unsigned(distance));
-      if (lane >= distance) through_mine += other;
-    }
-    if (lane == warp_threads - 1) storage_.of_warp[warp] = through_mine;
+    u64& mine = storage_.of_run[threadIdx.x / run_threads][threadIdx.x % run_threads];
+    mine = value;
     __syncthreads();
-    u64 before_warp = 0;
-    total = 0;
-    for (int w = 0; w < num_warps; ++w) {
-      if (w == warp) before_warp = total;
-      total += storage_.of_warp[w];
-    }
-    return before_warp + through_mine - value;
+    if (threadIdx.x < warp_threads) add_up();
+    __syncthreads();
+    total = storage_.total;
+    return mine;
   }
 
  private:
+  __device__ void add_up() {
+    const int lane = lane_index();
+    u64(&run)[run_threads + 1] = storage_.of_run[lane];
+    u64 sum = 0;
+    FURL_UNROLL
+    for (int k = 0; k < run_threads; ++k) sum += run[k];
+    u64 through_run = sum;
+    FURL_UNROLL
+    for (int distance = 1; distance < warp_threads; distance *= 2) {
+      const u64 other = __shfl_up_sync(full_warp, through_run, unsigned(distance));
+      if (lane >= distance) through_run += other;
+    }
+    u64 before = through_run - sum;
+    FURL_UNROLL
+    for (int k = 0; k < run_threads; ++k) {
+      const u64 value = run[k];
+      run[k] = before;
+      before += value;
+    }
+    if (lane == warp_threads - 1) storage_.total = before;
+  }
+
   temp_storage& storage_;
 };
 
