@@ -6,9 +6,9 @@
 
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
-#include "furl/element/cell_locator.hpp"
 #include "furl/kernel/compress.cuh"
 #include "furl/kernel/launch.cuh"
+#include "furl/kernel/lfc.cuh"
 #include "furl/kernel/pool.cuh"
 #include "furl/options.cuh"
 #include "furl/plan.hpp"
@@ -23,24 +23,55 @@ namespace furl {
 
 namespace detail {
 
+/// What two kernels read one after the other stays in the L2 cache of current devices.
+inline constexpr i64 cached_bytes = i64(16) << 20;
+
+/// Compression with cells that no block can hold: a kernel that pools them, and one for the tiles
+/// whose cells are then known, in turns, so that the second finds the elements in the cache.
+template <class Architectures, class T>
+status launch_pooled(const plan& p, const blob_layout& layout, const kernel::lfc_source& source,
+                     const T* x, u8* blob, const kernel::key_argument& key, cudaStream_t stream) {
+  const cell_grid& grid = p.grid();
+  const kernel::cell_list cells(grid);
+  const bool vectors = source.locator.granule() >= 4 && source.locator.cell_step() == 0 &&
+                       reinterpret_cast<std::uintptr_t>(x) % (4 * sizeof(T)) == 0;
+  const i64 cells_per_band = p.num_cells() / grid.num_bands();
+  i64 bands = cached_bytes / i64(sizeof(T)) / grid.band_elements();
+  if (bands < 1) bands = 1;
+  kernel::tile_range tiles{0, 0};
+  for (i64 band = 0; band < grid.num_bands(); band += bands, tiles.begin = tiles.end) {
+    const bool is_last = grid.num_bands() - band <= bands;
+    const i64 end = is_last ? grid.num_bands() : band + bands;
+    const i64 pooled = (end - band) * cells_per_band;
+    if (const status s =
+            kernel::launch(kernel::pool<T>, kernel::blocks_for((pooled - 1) / warp_threads + 1),
+                           kernel::block_threads, stream, cells, band * cells_per_band,
+                           end * cells_per_band, x, blob + layout.lfc_offset, vectors, layout.meta);
+        !s)
+      return s;
+    tiles.end = is_last ? layout.num_tiles : grid.band_begin(end) / tile_elements;
+    if (const status s =
+            kernel::launch_blocks(kernel::compress_with_lfc<T, kernel::lfc_path::table>, layout,
+                                  source, tiles, stream, x, blob, key);
+        !s)
+      return s;
+  }
+  return {};
+}
+
 template <class Architectures, class T>
 status launch_compress(const plan& p, const blob_layout& layout, const T* x, u8* blob,
                        const kernel::key_argument& key, cudaStream_t stream) {
-  const unsigned blocks = kernel::blocks_for(layout.num_tiles);
   if (!p.has_lfc())
-    return kernel::launch(kernel::compress<T>, blocks, kernel::block_threads, stream, layout, x,
-                          blob, key);
-  const cell_locator locator(p.grid());
-  const bool vectors = locator.granule() >= 4 && locator.cell_step() == 0 &&
-                       reinterpret_cast<std::uintptr_t>(x) % (4 * sizeof(T)) == 0;
-  const i64 warps = (p.num_cells() - 1) / warp_threads + 1;
-  if (const status s = kernel::launch(kernel::pool<T>, kernel::blocks_for(warps),
-                                      kernel::block_threads, stream, kernel::cell_list(p.grid()), x,
-                                      blob + layout.lfc_offset, vectors, layout.meta);
-      !s)
-    return s;
-  return kernel::launch(kernel::compress_residuals<T>, blocks, kernel::block_threads, stream,
-                        layout, locator, x, blob, key);
+    return kernel::launch(kernel::compress<T>, kernel::blocks_for(layout.num_tiles),
+                          kernel::block_threads, stream, layout, x, blob, key);
+  const kernel::lfc_source source = kernel::choose_lfc_source(p.grid());
+  if (source.path == kernel::lfc_path::table)
+    return launch_pooled<Architectures>(p, layout, source, x, blob, key, stream);
+  return kernel::with_path(source.path, [&](auto path) {
+    return kernel::launch_blocks(kernel::compress_with_lfc<T, decltype(path)::value>, layout,
+                                 source, {0, layout.num_tiles}, stream, x, blob, key);
+  });
 }
 
 }  // namespace detail

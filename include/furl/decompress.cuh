@@ -5,9 +5,9 @@
 // Decompression in device memory, into an array or added to one.
 
 #include "furl/config.hpp"
-#include "furl/element/cell_locator.hpp"
 #include "furl/kernel/decompress.cuh"
 #include "furl/kernel/launch.cuh"
+#include "furl/kernel/lfc.cuh"
 #include "furl/options.cuh"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
@@ -31,14 +31,18 @@ status decompress_to(const plan& p, const_bytes blob, values y, cudaStream_t str
   if (const status s = check_memory(p, y.data, "y", blob.data, o, scope.device()); !s) return s;
   blob_layout layout;
   if (const status s = launch_layout<Architectures>(p, o, stream, layout); !s) return s;
-  const cell_locator locator = p.has_lfc() ? cell_locator(p.grid()) : cell_locator();
   return with_type(y.type, [&](auto element) {
     using type = decltype(element);
-    const auto function = p.has_lfc() ? kernel::decompress<type, Output, true>
-                                      : kernel::decompress<type, Output, false>;
-    return kernel::launch(function, kernel::blocks_for(layout.num_tiles), kernel::block_threads,
-                          stream, layout, locator, static_cast<const u8*>(blob.data),
-                          static_cast<type*>(y.data));
+    const auto* const from = static_cast<const u8*>(blob.data);
+    auto* const to = static_cast<type*>(y.data);
+    if (!p.has_lfc())
+      return kernel::launch(kernel::decompress<type, Output>, kernel::blocks_for(layout.num_tiles),
+                            kernel::block_threads, stream, layout, from, to);
+    const kernel::lfc_source source = kernel::choose_lfc_source(p.grid());
+    return kernel::with_path(source.path, [&](auto path) {
+      return kernel::launch_blocks(kernel::decompress_with_lfc<type, Output, decltype(path)::value>,
+                                   layout, source, {0, layout.num_tiles}, stream, from, to);
+    });
   });
 }
 

@@ -76,6 +76,17 @@ FURL_HD u16 bf16_nearest(float x) {
   return u16(select((bits & 0x7fffffffu) > f32_infinity_bits, nan_bits_16, rounded));
 }
 
+/// To nearest even, and back.
+FURL_HD float round_to_bf16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  u32 r;  // a pair of bf16 whose upper half is x and whose lower half is 0
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(x), "f"(0.0f));
+  return float_of(r);
+#else
+  return f32_from_bf16(bf16_nearest(x));
+#endif
+}
+
 /// Towards minus infinity: the largest bf16 that is not above x.
 FURL_HD u16 bf16_down(float x) {
   const u32 bits = bits_of(x);

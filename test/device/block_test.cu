@@ -107,22 +107,16 @@ TEST(block, GridsOfAnySizeWriteTheSame) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i * 2654435761u % 1000) - 300.0f;
   const device_buffer in(x.size() * 4);
   in.write(x.data());
-  codec c;
-  c.window = {16};
-  const plan p = *plan::make(c, {n});
+  const plan p = *plan::make(codec{}, {n});
   const blob_layout layout(p);
-  const cell_locator locator(p.grid());
   std::vector<u8> first;
   for (const unsigned blocks : {1u, 3u, 11u}) {
     const device_buffer blob(p.size_bytes());
     const device_buffer y(x.size() * 4);
-    kernel::pool<<<blocks, kernel::block_threads>>>(
-        kernel::cell_list(p.grid()), in.as<const float>(), blob.data() + p.lfc_offset(), false,
-        dtype::bf16);
-    kernel::compress_residuals<<<blocks, kernel::block_threads>>>(
-        layout, locator, in.as<const float>(), blob.data(), kernel::key_argument{{1, 2}, nullptr});
-    kernel::decompress<float, kernel::output::replace, true>
-        <<<blocks, kernel::block_threads>>>(layout, locator, blob.data(), y.as<float>());
+    kernel::compress<<<blocks, kernel::block_threads>>>(layout, in.as<const float>(), blob.data(),
+                                                        kernel::key_argument{{1, 2}, nullptr});
+    kernel::decompress<float, kernel::output::replace>
+        <<<blocks, kernel::block_threads>>>(layout, blob.data(), y.as<float>());
     auto written = blob.bytes();
     const auto values = y.bytes();
     written.insert(written.end(), values.begin(), values.end());

@@ -14,11 +14,24 @@ namespace furl {
 inline constexpr int warp_threads = 32;        // lanes
 inline constexpr u32 full_warp = 0xffffffffu;  // mask of all lanes
 
+/// A number as a type: a run-time choice becomes a constant in the function it is handed to.
+template <int Value>
+struct constant {
+  static constexpr int value = Value;
+};
+
 /// 0..31.
 __device__ __forceinline__ int lane_index() {
   int lane;
   asm("mov.u32 %0, %%laneid;" : "=r"(lane));
   return lane;
+}
+
+/// The warp's number in its block, for one-dimensional blocks. The shuffle tells the compiler that
+/// all lanes have the same: what follows from it goes to uniform registers, and branches on it
+/// do not count as divergent.
+__device__ __forceinline__ int warp_index() {
+  return __shfl_sync(full_warp, int(threadIdx.x) / warp_threads, 0);
 }
 
 /// @{
@@ -55,6 +68,13 @@ __device__ __forceinline__ float choose(int chooser, float a, float b) {
   return r;
 }
 /// @}
+
+/// The same value, of which the compiler knows nothing: what is computed from it is computed here,
+/// and not kept in registers from an earlier place.
+__device__ __forceinline__ u32 forgotten(u32 value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
 
 // Shuffles of all 32 lanes. The float forms spare the moves between register types.
 

@@ -5,6 +5,7 @@
 // ONE THREAD. Numbers of the metadata type in the blob: (lo, step) pairs of groups, and LFC values
 // (README, Format). Both parts begin at a multiple of 16.
 
+#include "furl/block/intrinsics.cuh"
 #include "furl/config.hpp"
 #include "furl/dtype.hpp"
 #include "furl/element/quantize.hpp"
@@ -43,6 +44,24 @@ __device__ __forceinline__ void store_lfc(u8* lfc, i64 cell, dtype meta, float v
 __device__ __forceinline__ float load_lfc(const u8* lfc, i64 cell, dtype meta) {
   return meta == dtype::bf16 ? f32_from_bf16(reinterpret_cast<const u16*>(lfc)[cell])
                              : reinterpret_cast<const float*>(lfc)[cell];
+}
+
+/// The same for four neighbouring cells, of which the first is a multiple of 4.
+__device__ __forceinline__ void store_four_lfc(u8* lfc, i64 cell, dtype meta, float4 v) {
+  if (meta == dtype::bf16) {
+    reinterpret_cast<uint2*>(lfc)[cell / 4] = {select_bytes(v.x, v.y, 0x7632),
+                                               select_bytes(v.z, v.w, 0x7632)};
+  } else {
+    reinterpret_cast<float4*>(lfc)[cell / 4] = v;
+  }
+}
+
+__device__ __forceinline__ float4 load_four_lfc(const u8* lfc, i64 cell, dtype meta) {
+  if (meta != dtype::bf16) return reinterpret_cast<const float4*>(lfc)[cell / 4];
+  const uint2 pairs = reinterpret_cast<const uint2*>(lfc)[cell / 4];
+  const f32_pair low = unpack_pair<bf16>(pairs.x);
+  const f32_pair high = unpack_pair<bf16>(pairs.y);
+  return {low.low, low.high, high.low, high.high};
 }
 
 }  // namespace furl

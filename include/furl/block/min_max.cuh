@@ -99,20 +99,28 @@ __device__ __forceinline__ lane_group group_of_lane(int lane, int group) {
   return {begin, 31 - __clz(group), (begin & (group - 1)) == 0};
 }
 
-/// Reduces rows over segments of 8 lanes: lane l ends with row l % 8 of its own segment. Every
-/// exchange also halves the rows that a lane carries on, so it takes 7 shuffles instead of 24.
+/// Of two rows, each lane keeps the one that its bit `distance` names, combined with what its
+/// partner has of it.
 template <class Value, class Combine>
-__device__ __forceinline__ Value reduce_rows(Value (&row)[rows_per_tile], int lane,
+__device__ __forceinline__ Value exchange_rows(Value first, Value second, int lane, int distance,
+                                               const Combine& combine_values) {
+  const int chooser = lane * int(0x80000000u / u32(distance));  // negative where the bit is set
+  const Value kept = choose(chooser, first, second);
+  const Value sent = choose(chooser, second, first);
+  return combine_values(kept, shuffle_xor(sent, distance));
+}
+
+/// Reduces rows over segments of Rows lanes: lane l ends with row l % Rows of its own segment.
+/// Every exchange also halves the rows that a lane carries on, so that 8 rows take 7 shuffles
+/// instead of 24.
+template <int Rows, class Value, class Combine>
+__device__ __forceinline__ Value reduce_rows(Value (&row)[Rows], int lane,
                                              const Combine& combine_values) {
   FURL_UNROLL
-  for (int half = rows_per_tile / 2; half > 0; half /= 2) {
-    const int upper = lane * int(0x80000000u / u32(half));  // negative where the lane has that bit
+  for (int half = Rows / 2; half > 0; half /= 2) {
     FURL_UNROLL
-    for (int r = 0; r < half; ++r) {
-      const Value kept = choose(upper, row[r], row[r + half]);
-      const Value sent = choose(upper, row[r + half], row[r]);
-      row[r] = combine_values(kept, shuffle_xor(sent, half));
-    }
+    for (int r = 0; r < half; ++r)
+      row[r] = exchange_rows(row[r], row[r + half], lane, half, combine_values);
   }
   return row[0];
 }
@@ -127,25 +135,32 @@ __device__ __forceinline__ void for_each_distance(int group, const Exchange& exc
     if (group >= (64 << k)) exchange(distances[k]);
 }
 
+__device__ __forceinline__ min_max row_min_max(const float (&v)[4]) {
+  return {min_nan(min_nan(v[0], v[1]), min_nan(v[2], v[3])),
+          max_nan(max_nan(v[0], v[1]), max_nan(v[2], v[3]))};
+}
+
 /// Smallest and largest element of the lane's group.
 /// Threads : one warp, all lanes.
 /// Shapes  : x : a tile; `group` elements share a result.
 /// Shared  : none. Sync : within the warp.
 /// Result  : in every lane for its group (group_of_lane), 32-bit elements.
 __device__ __forceinline__ min_max tile_min_max(const tile_fragment<float>& x, int group) {
+  constexpr int half = rows_per_tile / 2;
   const int lane = lane_index();
-  float lo[rows_per_tile];
-  float hi[rows_per_tile];
+  const auto smaller = [](float a, float b) { return min_nan(a, b); };
+  const auto larger = [](float a, float b) { return max_nan(a, b); };
+  float lo[half];
+  float hi[half];
+  // The first exchange as soon as there are two rows for it: that takes the fewest registers.
   FURL_UNROLL
-  for (int row = 0; row < rows_per_tile; ++row) {
-    float v[4];
-    unpack_row<float>(x.word[row], v);
-    lo[row] = min_nan(min_nan(v[0], v[1]), min_nan(v[2], v[3]));
-    hi[row] = max_nan(max_nan(v[0], v[1]), max_nan(v[2], v[3]));
+  for (int r = 0; r < half; ++r) {
+    const min_max a = row_min_max(x.word[r]);
+    const min_max b = row_min_max(x.word[r + half]);
+    lo[r] = exchange_rows(a.lo, b.lo, lane, half, smaller);
+    hi[r] = exchange_rows(a.hi, b.hi, lane, half, larger);
   }
-  min_max mine;
-  mine.lo = reduce_rows(lo, lane, [](float a, float b) { return min_nan(a, b); });
-  mine.hi = reduce_rows(hi, lane, [](float a, float b) { return max_nan(a, b); });
+  min_max mine{reduce_rows(lo, lane, smaller), reduce_rows(hi, lane, larger)};
   for_each_distance(group, [&](int distance) {
     mine = combine(mine, {shuffle_xor(mine.lo, distance), shuffle_xor(mine.hi, distance)});
   });

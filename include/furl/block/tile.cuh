@@ -31,6 +31,18 @@ struct tile_fragment<float> {
   float word[rows_per_tile][4];  // by row
 };
 
+/// A row of it.
+template <class T>
+struct row_words_of {
+  using type = u32[sizeof(T)];
+};
+template <>
+struct row_words_of<float> {
+  using type = float[4];
+};
+template <class T>
+using row_words = typename row_words_of<T>::type;
+
 /// The four elements of a row, as f32.
 template <class T>
 __device__ __forceinline__ void unpack_row(const u32 (&word)[2], float (&x)[4]) {
@@ -46,6 +58,19 @@ template <class T>
 __device__ __forceinline__ void unpack_row(const float (&word)[4], float (&x)[4]) {
   FURL_UNROLL
   for (int k = 0; k < 4; ++k) x[k] = word[k];
+}
+
+__device__ __forceinline__ void subtract_from_row(float (&x)[4], float4 v) {
+  x[0] = sub(x[0], v.x);
+  x[1] = sub(x[1], v.y);
+  x[2] = sub(x[2], v.z);
+  x[3] = sub(x[3], v.w);
+}
+__device__ __forceinline__ void add_to_row(float (&x)[4], float4 v) {
+  x[0] = add(x[0], v.x);
+  x[1] = add(x[1], v.y);
+  x[2] = add(x[2], v.z);
+  x[3] = add(x[3], v.w);
 }
 
 /// Elements of a tile that a tensor of n elements has: 1..1024.
@@ -157,25 +182,28 @@ struct raw_bits<T, 2> {
   using type = u16;  // for two bytes
 };
 
-/// Four elements from `first` on; those from `count` on repeat the last.
+/// Four elements from `first` on; in place of those from `count` on the last one before.
 template <class T>
 __device__ __forceinline__ void load_elements(const T* tile, int first, int count,
                                               u32 (&word)[sizeof(T)]) {
   using raw = typename raw_bits<T>::type;
   const raw* const x = reinterpret_cast<const raw*>(tile);
   constexpr int per_word = 4 / int(sizeof(T));
+  const u32 last = x[count - 1];
   FURL_UNROLL
   for (int w = 0; w < int(sizeof(T)); ++w) word[w] = 0;
   FURL_UNROLL
-  for (int k = 0; k < 4; ++k)
-    word[k / per_word] |= u32(x[min(first + k, count - 1)])
-                          << (8 * int(sizeof(T)) * (k % per_word));
+  for (int k = 0; k < 4; ++k) {
+    const u32 element = first + k < count ? u32(x[first + k]) : last;
+    word[k / per_word] |= element << (8 * int(sizeof(T)) * (k % per_word));
+  }
 }
 /// The same of f32.
 __device__ __forceinline__ void load_elements(const float* tile, int first, int count,
                                               float (&word)[4]) {
+  const float last = tile[count - 1];
   FURL_UNROLL
-  for (int k = 0; k < 4; ++k) word[k] = tile[min(first + k, count - 1)];
+  for (int k = 0; k < 4; ++k) word[k] = first + k < count ? tile[first + k] : last;
 }
 
 /// Four elements from `first` on, of which those before `count` are stored.
@@ -216,6 +244,20 @@ __device__ __forceinline__ void load_tile(const T* tile, int count, tile_fragmen
     FURL_UNROLL
     for (int row = 0; row < rows_per_tile; ++row)
       load_elements(tile, row_begin(row, lane), count, x.word[row]);
+  }
+}
+
+/// The same, as f32.
+template <class T>
+__device__ __forceinline__ void load_tile_as_f32(const T* tile, int count,
+                                                 tile_fragment<float>& x) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    load_tile(tile, count, x);
+  } else {
+    tile_fragment<T> loaded;
+    load_tile(tile, count, loaded);
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row) unpack_row<T>(loaded.word[row], x.word[row]);
   }
 }
 

@@ -68,6 +68,17 @@ FURL_HD float sub(float a, float b) {
 #endif
 }
 
+/// a * b, rounded once.
+FURL_HD float mul(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  float r;
+  asm("mul.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  return a * b;
+#endif
+}
+
 /// a / b, rounded once.
 FURL_HD float div(float a, float b) {
 #if defined(__CUDA_ARCH__)

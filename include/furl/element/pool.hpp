@@ -110,7 +110,7 @@ FURL_HD float cell_mean(float sum, int count) {
 
 /// A mean as it is stored and subtracted: in the metadata type, finite, and never -0.
 FURL_HD float lfc_value(float mean, dtype meta) {
-  if (meta == dtype::bf16) mean = f32_from_bf16(bf16_nearest(mean));
+  mean = float_of(select(meta == dtype::bf16, bits_of(round_to_bf16(mean)), bits_of(mean)));
   return float_of(select(is_finite(mean), bits_of(add(mean, 0.0f)), 0u));
 }
 

@@ -2,17 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE GRID. Compression: one warp a tile. Without an LFC every element is read once; with one, a
-// second time, after kernel/pool.cuh.
+// ONE GRID. Compression: one warp a tile, every element read from device memory once. With an LFC
+// whose cells no block can hold, a second time from the cache, after kernel/pool.cuh.
 
 #include "furl/block/blob_layout.cuh"
-#include "furl/block/lfc.cuh"
 #include "furl/block/quantize_pack.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
-#include "furl/element/cell_locator.hpp"
 #include "furl/element/philox.hpp"
 #include "furl/kernel/launch.cuh"
+#include "furl/kernel/lfc.cuh"
 
 FURL_HIDDEN_BEGIN
 
@@ -54,28 +53,63 @@ __global__ void __launch_bounds__(block_threads, 7)
   }
 }
 
-/// Compresses what the LFC leaves. Pre: the LFC part of the blob is written.
-template <class T>
-__global__ void __launch_bounds__(block_threads, 6)
-    compress_residuals(blob_layout layout, cell_locator locator, const T* x, u8* blob,
-                       key_argument key_source) {
-  __shared__ lfc_slots slots_of_warp[warps_per_block];
-  lfc_slots& slots = slots_of_warp[threadIdx.x / warp_threads];
-  const random_key key = key_source.get();
-  for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
-    const int count = elements_in_tile(layout.num_elements, tile);
-    tile_fragment<T> elements;
-    load_tile(x + tile * tile_elements, count, elements);
-    look_up_lfc(blob + layout.lfc_offset, locator, tile, count, layout.meta, slots);
-    tile_fragment<float> residuals;
-    subtract_lfc(elements, slots, locator, residuals);
-    __syncwarp();  // slots are used again
-    if (tile == 0) clear_padding(layout, blob);
-    const tile_place place = layout.place_of(tile);
-    if (place.bits == 0) continue;
-    compress_tile(residuals, count, tile, layout.codec_of(place), key, blob + place.offset,
-                  blob + layout.meta_offset);
+/// Residuals of the warp's tile, of which `count` elements are present, or 0 beyond the tensor.
+/// Threads : one block of source.tiles_per_block warps, whose first has tile `first`.
+/// Sync    : the block.
+template <lfc_path Path, class T>
+__device__ __forceinline__ void load_residuals(const blob_layout& layout, const lfc_source& source,
+                                               i64 run_number, i64 first, int count, const T* x,
+                                               u8* lfc, tile_fragment<float>& residuals) {
+  extern __shared__ float4 lfc_storage[];
+  const int warp = warp_index();
+  const T* const run = x + first * tile_elements;
+  const T* const mine = run + warp * tile_elements;
+  const auto subtract = [&](int row, float4 mean) { subtract_from_row(residuals.word[row], mean); };
+  if constexpr (Path == lfc_path::slots) {
+    if (count > 0) load_tile_as_f32(mine, count, residuals);
+    const lfc_slots slots(lfc_storage, source.slots, run_number, first,
+                          source.run_count(layout, first));
+    pool_lfc(slots, run, lfc, layout.meta, residuals);
+    if (count == 0) return;
+    for_each_row(slots, count, subtract);
+  } else if constexpr (Path == lfc_path::columns) {
+    const u32 run_count = source.run_count(layout, first);
+    const lfc_columns columns(lfc_storage, source.slots.plane, first, run_count);
+    pool_lfc(columns, run, lfc, layout.meta);
+    if (count == 0) return;
+    load_tile_as_f32(mine, count, residuals);
+    for_each_row(columns, count, subtract);
+  } else if constexpr (Path == lfc_path::lanes) {
+    if (count == 0) return;
+    load_tile_as_f32(mine, count, residuals);
+    subtract_lfc_of_lanes(source.log2_cell, first + warp, count, lfc, layout.meta, residuals);
+  } else {
+    if (count == 0) return;
+    lfc_table& table = reinterpret_cast<lfc_table*>(lfc_storage)[warp];
+    look_up_lfc(lfc, source.locator, first + warp, count, layout.meta, table);
+    load_tile_as_f32(mine, count, residuals);
+    for_each_row(table, source.locator, subtract);
   }
+}
+
+/// Blocks of source.tiles_per_block warps, one for every so many tiles of the range.
+/// Pre: for lfc_path::table the LFC part of the blob is written, as far as the tiles need it.
+template <class T, lfc_path Path>
+__global__ void __launch_bounds__(warp_threads* detail::max_tiles(Path), detail::min_blocks(Path))
+    compress_with_lfc(blob_layout layout, lfc_source source, tile_range tiles, const T* x, u8* blob,
+                      key_argument key_source) {
+  const i64 first = tiles.begin + i64(blockIdx.x) * source.tiles_per_block;
+  const i64 tile = first + warp_index();
+  const int count = tile < tiles.end ? elements_in_tile(layout.num_elements, tile) : 0;
+  tile_fragment<float> residuals;
+  load_residuals<Path>(layout, source, tiles.first_run + blockIdx.x, first, count, x,
+                       blob + layout.lfc_offset, residuals);
+  if (count == 0) return;
+  if (tile == 0) clear_padding(layout, blob);
+  const tile_place place = layout.place_of(tile);
+  if (place.bits != 0)
+    compress_tile(residuals, count, tile, layout.codec_of(place), key_source.get(),
+                  blob + place.offset, blob + layout.meta_offset);
 }
 
 }  // namespace furl::kernel

@@ -76,16 +76,25 @@ inline status cuda_status(cudaError_t code, const char* argument) {
   return {error::cuda, argument, i64(code), cudaGetErrorString(code)};
 }
 
-/// Launches a kernel with blocks of `threads` threads. Reports this launch's error alone.
+/// Launches a kernel with blocks of `threads` threads and `shared_bytes` of shared memory each.
+/// Reports this launch's error alone.
 /// Pre: a stream_scope of the stream is alive.
 template <class... Parameters, class... Arguments>
-status launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
-              const Arguments&... arguments) {
+status launch_shared(void (*kernel)(Parameters...), unsigned blocks, unsigned threads,
+                     unsigned shared_bytes, cudaStream_t stream, const Arguments&... arguments) {
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(blocks);
   config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   return cuda_status(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), "stream");
+}
+
+/// The same without shared memory beyond what the kernel itself declares.
+template <class... Parameters, class... Arguments>
+status launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
+              const Arguments&... arguments) {
+  return launch_shared(kernel, blocks, threads, 0, stream, arguments...);
 }
 
 #endif

@@ -18,7 +18,6 @@ namespace furl::kernel {
 /// The cells of a grid, with what finding their elements takes.
 struct cell_list {
   cell_grid grid{};    // as given
-  i64 num_cells = 0;   // of the grid
   divisor64 inner;     // of the grid's inner
   divisor64 cells[3];  // of the grid's cells
 
@@ -26,7 +25,6 @@ struct cell_list {
   /// All cells of a grid.
   FURL_HD explicit constexpr cell_list(const cell_grid& g)
       : grid(g),
-        num_cells(g.num_cells()),
         inner(u64(g.inner)),
         cells{divisor64(u64(g.cells[0])), divisor64(u64(g.cells[1])), divisor64(u64(g.cells[2]))} {}
 
@@ -52,14 +50,13 @@ struct cell_list {
   }
 };
 
-/// Writes the LFC part of a blob.
+/// Writes cells begin .. end - 1 of the LFC part of a blob.
 /// x : global; vectors : whether four elements may be loaded at once; lfc : global, of type meta.
 template <class T>
 __global__ void __launch_bounds__(block_threads, 6)
-    pool(cell_list cells, const T* x, u8* lfc, bool vectors, dtype meta) {
+    pool(cell_list cells, i64 begin, i64 end, const T* x, u8* lfc, bool vectors, dtype meta) {
   const i64 stride = i64(gridDim.x) * block_threads;
-  for (i64 cell = i64(blockIdx.x) * block_threads + threadIdx.x; cell < cells.num_cells;
-       cell += stride)
+  for (i64 cell = begin + i64(blockIdx.x) * block_threads + threadIdx.x; cell < end; cell += stride)
     store_lfc(lfc, cell, meta, pool_cell(x, cells.grid, cells.contents(cell), vectors, meta));
 }
 

@@ -1,0 +1,191 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Which way a kernel comes by the means of a tile's elements, chosen from the shape alone.
+
+#include "furl/block/blob_layout.cuh"
+#include "furl/block/lfc_columns.cuh"
+#include "furl/block/lfc_lanes.cuh"
+#include "furl/block/lfc_slots.cuh"
+#include "furl/block/lfc_table.cuh"
+#include "furl/config.hpp"
+#include "furl/element/cell_locator.hpp"
+#include "furl/element/cell_plane.hpp"
+#include "furl/element/pool.hpp"
+#include "furl/kernel/launch.cuh"
+
+#if !defined(__CUDACC_RTC__)
+#include <type_traits>
+#endif
+
+FURL_HIDDEN_BEGIN
+
+namespace furl::kernel {
+
+/// Tiles begin .. end - 1, to be processed by one launch.
+struct tile_range {
+  i64 begin;
+  i64 end;
+  i64 first_run = 0;  // number of the first block's run of tiles, if all runs are of one length
+};
+
+/// Ways to come by the means.
+enum class lfc_path : u8 {
+  lanes,    // cells in the registers of neighbouring lanes
+  slots,    // two-dimensional cells over a block's tiles, through shared memory
+  columns,  // cells across rows of features, read again from a cache
+  table,    // any cells; compress pools them with a kernel of its own first
+};
+
+/// A path with what it needs to know, to be passed to a kernel.
+struct lfc_source {
+  lfc_path path = lfc_path::table;
+  int tiles_per_block = 7;  // one warp each
+  u32 shared_bytes = 7 * sizeof(lfc_table);
+  int log2_cell = 0;           // lanes
+  lfc_slot_layout slots = {};  // slots; columns: the plane
+  cell_locator locator = {};   // table
+
+  FURL_HD constexpr u32 run_elements() const { return u32(tiles_per_block * tile_elements); }
+  /// Elements of the tensor in the run that begins with a tile.
+  FURL_HD u32 run_count(const blob_layout& layout, i64 first_tile) const {
+    const i64 left = layout.num_elements - first_tile * tile_elements;
+    return left < run_elements() ? u32(left) : run_elements();
+  }
+};
+
+namespace detail {
+
+inline constexpr u32 shared_limit = 48 << 10;  // bytes, of any device without asking
+
+FURL_HD constexpr bool is_one_dimensional(const cell_grid& g) {
+  return g.first_pooled == 2 && g.inner == 1;
+}
+
+/// Whether lanes hold whole cells: then log2 of their elements, else 0.
+FURL_HD constexpr int log2_lane_cell(const cell_grid& g) {
+  if (!is_one_dimensional(g) || g.extent[2] % g.window[2] != 0) return 0;
+  for (int log2 = 2; log2 <= 6; ++log2)
+    if (g.window[2] == 1 << log2) return log2;
+  return 0;
+}
+
+/// Most tiles of a block. Registers decide: 64 a thread, but 72 for columns and the table, so
+/// that 28 warps or more run on a multiprocessor.
+FURL_HD constexpr int max_tiles(lfc_path path) {
+  return path == lfc_path::columns ? 14 : path == lfc_path::table ? 7 : 16;
+}
+/// Blocks of so many tiles that shall fit on a multiprocessor.
+FURL_HD constexpr int min_blocks(lfc_path path) {
+  return path == lfc_path::table ? 4 : 2;
+}
+
+/// Tiles of a run. If bands end where every so many tiles end, a multiple of that, for then no
+/// element is read twice; else more where a band is long.
+FURL_HD constexpr int tiles_per_run(const cell_plane& p, int most, bool& whole) {
+  const u32 unit = p.has_one_row() ? p.window_columns() : p.band_elements();
+  u32 tiles = unit;  // over the greatest common divisor of unit and tile
+  for (int twice = 2; twice <= tile_elements && tiles % 2 == 0; twice *= 2) tiles /= 2;
+  whole = p.is_whole() && tiles <= u32(most);
+  if (whole) return tiles > 8 ? int(tiles) : int(8 / tiles * tiles);
+  return unit > 4096 ? most : 8;
+}
+
+/// Bytes of shared memory for the means of a run: a bound on the bands that it touches.
+FURL_HD constexpr u64 column_bytes(const cell_plane& p, u32 run_elements) {
+  const u64 planes = run_elements / p.num_elements();
+  const u64 rest = run_elements % p.num_elements() / p.band_elements();
+  const u64 bands = planes * p.num_bands() + rest + 3;
+  return bands * (p.num_columns() + p.window_rows()) * sizeof(float);
+}
+
+FURL_HD constexpr u64 slot_bytes(const cell_plane& p, u32 run_elements, int log2_granule) {
+  const u64 beside = p.has_one_row() ? p.window_columns() : p.band_elements();
+  return ((run_elements + 2 * beside + 8) >> log2_granule) * sizeof(float) + 16;
+}
+
+}  // namespace detail
+
+/// The fastest path for a grid.
+FURL_HD constexpr lfc_source choose_lfc_source(const cell_grid& g) {
+  lfc_source s;
+  s.log2_cell = detail::log2_lane_cell(g);
+  if (s.log2_cell > 0) {
+    s.path = lfc_path::lanes;
+    s.shared_bytes = 0;
+    return s;
+  }
+  s.locator = cell_locator(g);
+  if (!cell_plane::fits(g)) return s;
+  const cell_plane plane(g);
+  const u32 longest = lfc_slot_layout::max_window;
+  if (plane.window_rows() > longest || plane.window_columns() > longest) return s;
+  if (!plane.has_one_row() && plane.num_columns() > u32(8 * tile_elements)) return s;
+  const bool across =
+      plane.window_columns() == 1 && plane.num_columns() % 4 == 0 && !plane.has_one_row();
+  const lfc_path path = across ? lfc_path::columns : lfc_path::slots;
+  bool whole = false;
+  const int tiles = detail::tiles_per_run(plane, detail::max_tiles(path), whole);
+  const u32 run_elements = u32(tiles) * tile_elements;
+  u64 bytes = 0;
+  if (across) {
+    bytes = detail::column_bytes(plane, run_elements);
+    if (plane.band_elements() > 8 * tile_elements) return s;
+  } else {
+    for (u32 granule = 2; granule <= 4; granule *= 2)
+      if (plane.num_columns() % granule == 0 && plane.window_columns() % granule == 0)
+        ++s.slots.log2_granule;
+    bytes = detail::slot_bytes(plane, run_elements, int(s.slots.log2_granule));
+  }
+  if (bytes > detail::shared_limit) return s;
+  s.path = path;
+  s.tiles_per_block = tiles;
+  s.shared_bytes = u32(bytes);
+  s.slots.plane = plane;
+  s.slots.is_whole = whole;
+  s.slots.cells_per_run = run_elements / (plane.window_rows() * plane.window_columns());
+  s.slots.num_cells = g.num_cells();
+  return s;
+}
+
+#if !defined(__CUDACC_RTC__)
+
+/// Calls function(integral constant) with a path.
+template <class Function>
+status with_path(lfc_path path, const Function& function) {
+  switch (path) {
+    case lfc_path::lanes:
+      return function(std::integral_constant<lfc_path, lfc_path::lanes>{});
+    case lfc_path::slots:
+      return function(std::integral_constant<lfc_path, lfc_path::slots>{});
+    case lfc_path::columns:
+      return function(std::integral_constant<lfc_path, lfc_path::columns>{});
+    default:
+      return function(std::integral_constant<lfc_path, lfc_path::table>{});
+  }
+}
+
+/// Launches kernel(layout, source, tiles, arguments ...) over a range of tiles, one block for each
+/// source.tiles_per_block of them: once, unless that is more than a grid may have.
+template <class Kernel, class... Arguments>
+status launch_blocks(Kernel kernel, const blob_layout& layout, const lfc_source& source,
+                     tile_range tiles, cudaStream_t stream, const Arguments&... arguments) {
+  const i64 most = i64(1 << 30) * source.tiles_per_block;
+  status s;
+  for (i64 end = 0; s && tiles.begin < tiles.end; tiles.begin = end) {
+    end = tiles.end - tiles.begin < most ? tiles.end : tiles.begin + most;
+    const i64 blocks = (end - tiles.begin - 1) / source.tiles_per_block + 1;
+    s = launch_shared(kernel, unsigned(blocks), unsigned(source.tiles_per_block * warp_threads),
+                      source.shared_bytes, stream, layout, source,
+                      tile_range{tiles.begin, end, tiles.begin / source.tiles_per_block},
+                      arguments...);
+  }
+  return s;
+}
+
+#endif
+
+}  // namespace furl::kernel
+
+FURL_HIDDEN_END
