@@ -10,6 +10,7 @@ LAUNCHER is a command that takes `--report FILE -- PROGRAM ARG ...`, runs the pr
 one JSON line per kernel to FILE.
 """
 
+import concurrent.futures
 import csv
 import json
 import os
@@ -17,12 +18,15 @@ import subprocess
 import sys
 import tempfile
 
-ELEMENTS = 1 << 22
-KEYS = ["operation", "type", "bits", "window"]
-# Thread instructions per element; 32-byte sectors over the fewest possible; shared-memory
-# wavefronts over requests (above 1: bank conflicts); bytes of local memory.
-NUMBERS = ["instructions", "load_sectors", "store_sectors", "shared_wavefronts", "local_bytes"]
+KEYS = ["operation", "type", "bits", "shape"]
+# Thread instructions per element; 32-byte sectors over the fewest that the requests could have
+# taken, and loaded ones over those of the tensor; shared-memory wavefronts per 1024 elements;
+# bytes of local memory.
+NUMBERS = ["instructions", "load_sectors", "sectors_of_x", "store_sectors", "shared_wavefronts",
+           "local_bytes"]
 TOLERANCE = 0.005
+PLANES = [56, 112, 224, 28, 14, 7, 75]
+TYPE_BYTES = {"f32": 4, "bf16": 2, "f16": 2, "u8": 1}
 
 
 def cases():
@@ -30,25 +34,26 @@ def cases():
     for operation in ["compress", "decompress", "decompress_add"]:
         for element in types:
             for bits in range(1, 9):
-                yield operation, element, bits, 0
-        for element in types:
-            yield operation, element, 2, 8
-            yield operation, element, 2, 5
+                yield operation, element, bits, "flat"
+            for shape in [*PLANES, 32, "odd", "features", "sequence", "channels_last"]:
+                yield operation, element, 2, shape
     for operation in ["compress_mixed", "decompress_mixed", "decompress_add_mixed",
                       "squared_ranges"]:
         for element in types:
-            yield operation, element, 2, 0
-    yield "allocate_widths", "u8", 2, 0
+            yield operation, element, 2, "flat"
+    yield "allocate_widths", "u8", 2, "flat"
     for operation in ["pack", "unpack"]:
         for bits in [1, 4]:
-            yield operation, "u8", bits, 0
+            yield operation, "u8", bits, "flat"
 
 
 def measure(launcher, program, case):
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         arguments = [str(word) for word in case]
-        subprocess.run([*launcher, "--report", report, "--", program, *arguments], check=True)
+        ran = subprocess.run([*launcher, "--report", report, "--", program, *arguments],
+                             check=True, stdout=subprocess.PIPE, text=True)
+        elements = int(ran.stdout.split()[-1])
         with open(report, encoding="utf-8") as lines:
             kernels = [json.loads(line) for line in lines]
 
@@ -59,10 +64,11 @@ def measure(launcher, program, case):
         return total(part) / total(whole) if total(whole) else 1.0
 
     return {
-        "instructions": total("thread_instructions") / ELEMENTS,
+        "instructions": total("thread_instructions") / elements,
         "load_sectors": ratio("global_load_sectors", "global_load_ideal_sectors"),
+        "sectors_of_x": total("global_load_sectors") * 32 / (elements * TYPE_BYTES[case[1]]),
         "store_sectors": ratio("global_store_sectors", "global_store_ideal_sectors"),
-        "shared_wavefronts": ratio("shared_wavefronts", "shared_requests"),
+        "shared_wavefronts": total("shared_wavefronts") * 1024 / elements,
         "local_bytes": total("local_bytes"),
     }
 
@@ -83,7 +89,9 @@ def write_table(path, rows):
 def main(arguments):
     update = arguments[:1] == ["--update"]
     program, table_path, *launcher = arguments[1:] if update else arguments
-    rows = [(case, measure(launcher, program, case)) for case in cases()]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        measured = pool.map(lambda case: measure(launcher, program, case), cases())
+        rows = list(zip(cases(), measured))
     if update:
         write_table(table_path, rows)
         return 0

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs one operation once, on 2^22 elements, for a tool that counts its instructions:
-//   furl_counts compress|decompress|decompress_add f32|f16|bf16 BITS [WINDOW]
-//   furl_counts compress_mixed|decompress_mixed|decompress_add_mixed f32|f16|bf16 BITS
-//   furl_counts squared_ranges f32|f16|bf16 BITS
-//   furl_counts allocate_widths u8 BITS
-//   furl_counts pack|unpack u8 BITS
-// WINDOW is two-dimensional on images of 64 x 64, and 0 without an LFC.
+// Runs one operation once, for a tool that counts its instructions, and prints the number of
+// elements:
+//   furl_counts compress|decompress|decompress_add[_mixed] f32|f16|bf16 BITS SHAPE
+//   furl_counts squared_ranges f32|f16|bf16 BITS SHAPE
+//   furl_counts pack|unpack|allocate_widths u8 BITS
+// SHAPE is flat, without an LFC; or with one: features, sequence, channels_last, the side of square
+// planes under windows of 8 x 8, or odd for windows of 5 x 5.
 
 #include <cuda_runtime_api.h>
 
@@ -51,10 +51,10 @@ u8* device_memory(u64 size) {
 }
 
 /// Numbers in [1, 2), which no type makes special.
-std::vector<u8> make_elements(dtype type) {
-  std::vector<u8> out(static_cast<std::size_t>(num_elements * size_bytes(type)));
+std::vector<u8> make_elements(dtype type, i64 count) {
+  std::vector<u8> out(static_cast<std::size_t>(count * size_bytes(type)));
   u32 random = 1;
-  for (i64 i = 0; i < num_elements; ++i) {
+  for (i64 i = 0; i < count; ++i) {
     random = random * 1664525u + 1013904223u;
     const u32 bits = 0x3f800000u | random >> 9;
     const u16 half = type == dtype::f16 ? u16(0x3c00u | bits >> 13 & 0x3ffu) : u16(bits >> 16);
@@ -110,33 +110,49 @@ options make_mixed_options(const plan& p, int bits) {
   return o;
 }
 
-void run(std::string operation, dtype type, int bits, int window) {
+struct pooled_shape {
+  extents shape;
+  extents window;
+};
+
+pooled_shape make_shape(const std::string& name) {
+  if (name == "flat") return {{num_elements}, {}};
+  if (name == "features") return {{1024, 1024}, {1, 8}};
+  if (name == "sequence") return {{8, 197, 768}, {1, 8, 1}};
+  if (name == "channels_last") return {{6, 56, 56, 64}, {1, 8, 8, 1}};
+  if (name == "odd") return {{256, 64, 64}, {1, 5, 5}};
+  const i64 side = std::atoi(name.c_str());
+  return {{((1 << 20) + side * side - 1) / (side * side), side, side}, {1, 8, 8}};
+}
+
+void run(std::string operation, dtype type, int bits, const std::string& shape_name) {
+  const pooled_shape pooled = make_shape(shape_name);
   codec c;
   c.bits = bits;
-  if (window > 0) c.window = {1, window, window};
-  const extents shape{num_elements / 4096, 64, 64};
+  c.window = pooled.window;
   const auto suffix = operation.find("_mixed");
   const bool mixed = suffix != std::string::npos;
   if (mixed) operation.resize(suffix);
-  const plan p =
-      require(mixed ? plan::make_mixed(c, shape, u64(bits * num_elements / tile_elements))
-                    : plan::make(c, shape));
+  plan p = require(plan::make(c, pooled.shape));
+  if (mixed) p = require(plan::make_mixed(c, pooled.shape, u64(bits * p.num_tiles())));
+  const i64 n = p.num_elements();
   const options o = mixed ? make_mixed_options(p, bits) : options{};
-  const std::vector<u8> elements = make_elements(type);
+  const std::vector<u8> elements = make_elements(type, n);
   u8* const x = device_memory(elements.size());
   u8* const blob = device_memory(p.size_bytes());
   require(cudaMemcpy(x, elements.data(), elements.size(), cudaMemcpyHostToDevice));
   if (operation == "compress") {
-    require(compress(p, {x, type, num_elements}, {blob, p.size_bytes()}, {1, 2}, nullptr, o));
+    require(compress(p, {x, type, n}, {blob, p.size_bytes()}, {1, 2}, nullptr, o));
   } else if (operation == "decompress") {
-    require(decompress(p, {blob, p.size_bytes()}, {x, type, num_elements}, nullptr, o));
+    require(decompress(p, {blob, p.size_bytes()}, {x, type, n}, nullptr, o));
   } else if (operation == "decompress_add") {
-    require(decompress_add(p, {blob, p.size_bytes()}, {x, type, num_elements}, nullptr, o));
+    require(decompress_add(p, {blob, p.size_bytes()}, {x, type, n}, nullptr, o));
   } else {
     const i64 tiles = p.num_tiles();
     auto* const squared = reinterpret_cast<double*>(device_memory(u64(tiles) * sizeof(double)));
-    require(squared_ranges(p, const_values{x, type, num_elements}, {squared, tiles}, nullptr));
+    require(squared_ranges(p, const_values{x, type, n}, {squared, tiles}, nullptr));
   }
+  std::printf("%lld\n", n);
 }
 
 }  // namespace
@@ -148,14 +164,16 @@ int main(int argc, char** argv) {
   const int bits = std::atoi(argv[3]);
   if (operation == "allocate_widths") {
     run_allocation(bits);
+    std::printf("%lld\n", num_elements);
   } else if (type == "u8") {
     run_codes(operation, bits);
+    std::printf("%lld\n", num_elements);
   } else {
     run(operation,
         type == "f32"   ? dtype::f32
         : type == "f16" ? dtype::f16
                         : dtype::bf16,
-        bits, argc > 4 ? std::atoi(argv[4]) : 0);
+        bits, argc > 4 ? argv[4] : "flat");
   }
   require(cudaDeviceSynchronize());
   return 0;
