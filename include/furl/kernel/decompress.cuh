@@ -29,7 +29,7 @@ __device__ __forceinline__ void write_row(const float (&values)[4], row_words<T>
 }
 
 template <class T, output Output>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 7)
     decompress(blob_layout layout, const u8* blob, T* y) {
   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
     const int count = elements_in_tile(layout.num_elements, tile);
