@@ -17,7 +17,7 @@ inline constexpr u32 full_warp = 0xffffffffu;  // mask of all lanes
 /// A number as a type: a run-time choice becomes a constant in the function it is handed to.
 template <int Value>
 struct constant {
-  static constexpr int value = Value;
+  static constexpr int value = Value;  // the number
 };
 
 /// 0..31.
@@ -101,7 +101,9 @@ __device__ __forceinline__ u32 shuffle(u32 value, int lane) {
 /// The sum over all 32 lanes, in each of them.
 __device__ __forceinline__ u32 warp_sum(u32 value) {
 #if __CUDA_ARCH__ >= 800
-  return __reduce_add_sync(full_warp, value);
+  u32 sum;  // not by __reduce_add_sync, to which Clang 19 gives its arguments in the wrong order
+  asm volatile("redux.sync.add.u32 %0, %1, 0xffffffff;" : "=r"(sum) : "r"(value));
+  return sum;
 #else
   for (int distance = warp_threads / 2; distance > 0; distance /= 2)
     value += shuffle_xor(value, distance);

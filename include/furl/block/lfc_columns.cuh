@@ -46,10 +46,10 @@ struct lfc_columns {
     }
   }
 
-  const cell_plane& plane;
-  cell_run run;
-  float* mean;
-  u32* cell_of_row;
+  const cell_plane& plane;  // of the tensor
+  cell_run run;             // the cells that the block's tiles touch
+  float* mean;              // shared, of each of them
+  u32* cell_of_row;         // shared, of each row: its first cell
 };
 
 namespace detail {

@@ -19,13 +19,13 @@ namespace furl {
 
 /// What the slots of all blocks have in common.
 struct lfc_slot_layout {
-  static constexpr u32 max_window = 8;
+  static constexpr u32 max_window = 8;  // along each dimension
 
-  cell_plane plane;  // windows of at most 8 x 8
-  u32 log2_granule = 0;
+  cell_plane plane;       // windows of at most 8 x 8
+  u32 log2_granule = 0;   // of the elements that share a slot
   bool is_whole = false;  // every run begins and ends with a band, and no cell is cut off
   u32 cells_per_run = 0;  // if so
-  i64 num_cells = 0;
+  i64 num_cells = 0;      // of the grid
 };
 
 /// The slots of a block's run of tiles.
@@ -38,7 +38,7 @@ struct lfc_slots {
   /// Sync    : none.
   __device__ __forceinline__ lfc_slots(float4* storage, const lfc_slot_layout& l, i64 run_number,
                                        i64 first, u32 count)
-      : slot(reinterpret_cast<float*>(storage)), layout(l), run{}, skew(0), num_elements(count) {
+      : slot(reinterpret_cast<float*>(storage)), layout(l), run{}, num_elements(count), skew(0) {
     if (l.is_whole) {
       run.first_cell = run_number * l.cells_per_run;
       const i64 left = l.num_cells - run.first_cell;
@@ -55,10 +55,10 @@ struct lfc_slots {
     return slot + (element >> layout.log2_granule);
   }
 
-  float* slot;
-  const lfc_slot_layout& layout;
-  cell_run run;
-  u32 num_elements;
+  float* slot;                    // in shared memory
+  const lfc_slot_layout& layout;  // of all blocks
+  cell_run run;                   // the cells that the block's tiles touch
+  u32 num_elements;               // of the tensor, in those tiles
   u32 skew;  // elements before the first of the first band that the slots begin with
 };
 

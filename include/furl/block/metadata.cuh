@@ -56,6 +56,7 @@ __device__ __forceinline__ void store_four_lfc(u8* lfc, i64 cell, dtype meta, fl
   }
 }
 
+/// What store_four_lfc wrote.
 __device__ __forceinline__ float4 load_four_lfc(const u8* lfc, i64 cell, dtype meta) {
   if (meta != dtype::bf16) return reinterpret_cast<const float4*>(lfc)[cell / 4];
   const uint2 pairs = reinterpret_cast<const uint2*>(lfc)[cell / 4];

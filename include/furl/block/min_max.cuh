@@ -135,6 +135,7 @@ __device__ __forceinline__ void for_each_distance(int group, const Exchange& exc
     if (group >= (64 << k)) exchange(distances[k]);
 }
 
+/// Of four elements.
 __device__ __forceinline__ min_max row_min_max(const float (&v)[4]) {
   return {min_nan(min_nan(v[0], v[1]), min_nan(v[2], v[3])),
           max_nan(max_nan(v[0], v[1]), max_nan(v[2], v[3]))};

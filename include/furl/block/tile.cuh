@@ -34,12 +34,14 @@ struct tile_fragment<float> {
 /// A row of it.
 template <class T>
 struct row_words_of {
-  using type = u32[sizeof(T)];
+  using type = u32[sizeof(T)];  // as in tile_fragment
 };
+/// As floats.
 template <>
 struct row_words_of<float> {
-  using type = float[4];
+  using type = float[4];  // as in tile_fragment
 };
+/// The same, shorter.
 template <class T>
 using row_words = typename row_words_of<T>::type;
 
@@ -60,12 +62,14 @@ __device__ __forceinline__ void unpack_row(const float (&word)[4], float (&x)[4]
   for (int k = 0; k < 4; ++k) x[k] = word[k];
 }
 
+/// x - v of each element.
 __device__ __forceinline__ void subtract_from_row(float (&x)[4], float4 v) {
   x[0] = sub(x[0], v.x);
   x[1] = sub(x[1], v.y);
   x[2] = sub(x[2], v.z);
   x[3] = sub(x[3], v.w);
 }
+/// x + v of each element.
 __device__ __forceinline__ void add_to_row(float (&x)[4], float4 v) {
   x[0] = add(x[0], v.x);
   x[1] = add(x[1], v.y);

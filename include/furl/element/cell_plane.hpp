@@ -13,8 +13,8 @@ namespace furl {
 
 /// Where cells are that a run of elements touches. Elements are counted from `head` before the run.
 struct cell_run {
-  i64 first_cell;  // in the grid; the others follow it
-  u32 num_cells;
+  i64 first_cell;    // in the grid; the others follow it
+  u32 num_cells;     // touched
   u32 head;          // elements of the first cells that lie before the run
   u32 tail;          // elements of the last cells that lie behind it
   u32 first_band;    // of its plane
@@ -23,16 +23,17 @@ struct cell_run {
 
 /// A cell of a run.
 struct cell_box {
-  u32 begin;  // its first element
-  u32 num_rows;
-  u32 num_columns;
-  bool is_owned;  // whether it is this run that has its first element, or that of its band
+  u32 begin;        // its first element
+  u32 num_rows;     // less than a window's at an edge
+  u32 num_columns;  // likewise
+  bool is_owned;    // whether it is this run that has its first element, or that of its band
 };
 
 /// A tensor as planes of rows x columns elements, pooled by windows of window_rows x
 /// window_columns. Without a division at run time.
 class cell_plane {
  public:
+  /// Of a plane: fewer than this.
   static constexpr i64 max_elements = i64(1) << 30;
 
   /// Whether a grid can be seen that way: two pooled dimensions that are the last, or one, whatever
@@ -60,6 +61,8 @@ class cell_plane {
     planes_ = divisor64(elements_.value);
   }
 
+  /// @{
+  /// Of a plane, and of its cells.
   FURL_HD constexpr u32 num_rows() const { return num_rows_; }
   FURL_HD constexpr u32 num_columns() const { return columns_.value; }
   FURL_HD constexpr u32 num_elements() const { return elements_.value; }
@@ -67,8 +70,10 @@ class cell_plane {
   FURL_HD constexpr u32 window_rows() const { return window_rows_.value; }
   FURL_HD constexpr u32 window_columns() const { return window_columns_.value; }
   FURL_HD constexpr u32 cells_per_row() const { return cells_.value; }
+  /// @}
   /// Elements of a band, a row of whole cells.
   FURL_HD constexpr u32 band_elements() const { return window_rows_.value * columns_.value; }
+  /// Whether a plane is a row.
   FURL_HD constexpr bool has_one_row() const { return num_rows_ == 1; }
   /// Whether no cell is cut off at an edge.
   FURL_HD constexpr bool is_whole() const {
@@ -120,9 +125,10 @@ class cell_plane {
 
   /// Rows of a run's band, counted from the first of its first band.
   struct row_span {
-    u32 begin;
-    u32 count;
+    u32 begin;  // the first row
+    u32 count;  // rows
   };
+  /// Of the band with a number in the run.
   FURL_HD row_span rows_of(const cell_run& run, u32 band_of_run) const {
     const u32 band = run.first_band + band_of_run;
     const u32 plane = bands_.divide(band);
@@ -141,6 +147,7 @@ class cell_plane {
 
   /// Row and column of the element at `distance` behind the first of a run's first band.
   FURL_HD u32 row_of(u32 distance) const { return columns_.divide(distance); }
+  /// Band of a cell, both counted from the first of a plane's.
   FURL_HD u32 band_of_cell(u32 cell) const { return cells_.divide(cell); }
 
  private:

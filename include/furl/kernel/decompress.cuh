@@ -28,6 +28,7 @@ __device__ __forceinline__ void write_row(const float (&values)[4], row_words<T>
   }
 }
 
+/// Restores elements, without an LFC.
 template <class T, output Output>
 __global__ void __launch_bounds__(block_threads, 7)
     decompress(blob_layout layout, const u8* blob, T* y) {

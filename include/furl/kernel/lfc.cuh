@@ -25,8 +25,8 @@ namespace furl::kernel {
 
 /// Tiles begin .. end - 1, to be processed by one launch.
 struct tile_range {
-  i64 begin;
-  i64 end;
+  i64 begin;          // the first
+  i64 end;            // behind the last
   i64 first_run = 0;  // number of the first block's run of tiles, if all runs are of one length
 };
 
@@ -40,13 +40,14 @@ enum class lfc_path : u8 {
 
 /// A path with what it needs to know, to be passed to a kernel.
 struct lfc_source {
-  lfc_path path = lfc_path::table;
-  int tiles_per_block = 7;  // one warp each
-  u32 shared_bytes = 7 * sizeof(lfc_table);
-  int log2_cell = 0;           // lanes
-  lfc_slot_layout slots = {};  // slots; columns: the plane
-  cell_locator locator = {};   // table
+  lfc_path path = lfc_path::table;           // which of them
+  int tiles_per_block = 7;                   // one warp each
+  u32 shared_bytes = 7 * sizeof(lfc_table);  // of a block
+  int log2_cell = 0;                         // lanes
+  lfc_slot_layout slots = {};                // slots; columns: the plane
+  cell_locator locator = {};                 // table
 
+  /// Of a block's tiles.
   FURL_HD constexpr u32 run_elements() const { return u32(tiles_per_block * tile_elements); }
   /// Elements of the tensor in the run that begins with a tile.
   FURL_HD u32 run_count(const blob_layout& layout, i64 first_tile) const {
