@@ -1,164 +1,223 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The host engine on 256 MB of f32 beside a memcpy and a plain `y += x` of the same run. GB/s
-// counts the bytes of the uncompressed tensor, for memcpy too; of_memcpy is the ratio of the two.
+// The host engine beside a memcpy and a plain `y += x` of the same run. bench/README.md says what
+// the rows and counters are.
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <random>
+#include <map>
+#include <new>
 #include <string>
 #include <vector>
 
+#include "axes.hpp"
 #include "furl/furl.hpp"
+#include "suite.hpp"
+#include "work.hpp"
 
+namespace furl::bench {
 namespace {
 
-using furl::codec;
-using furl::dtype;
-using furl::i64;
-using furl::plan;
+/// Memory aligned to a page, not initialised.
+class array {
+ public:
+  explicit array(u64 size) : size_(std::size_t(size)), data_(::operator new(size_, alignment)) {}
+  ~array() { ::operator delete(data_, alignment); }
+  array(const array&) = delete;
+  array& operator=(const array&) = delete;
 
-// A ResNet stage: 64 images, 56 x 56; 335 channels make 256 MB.
-const furl::extents shape{64, 335, 56, 56};
-constexpr std::size_t num_elements = std::size_t{64} * 335 * 56 * 56;
-
-double memcpy_seconds = 0;  // of one copy, measured by the first row
-
-/// Normal deviates, repeated: making 67 million takes longer than all the benchmarks.
-const std::vector<float>& tensor() {
-  static const auto data = [] {
-    std::vector<float> x(num_elements);
-    std::mt19937 random(1);
-    std::normal_distribution<float> normal;
-    const std::size_t drawn = std::size_t{1} << 20;
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = i < drawn ? normal(random) : x[i - drawn];
-    return x;
-  }();
-  return data;
-}
-
-std::vector<float>& output() {
-  static std::vector<float> y(num_elements, 1.0f);
-  return y;
-}
-
-/// Times `function` until the state has enough, keeps the best pass, and sets the counters.
-template <class Function>
-double measure(benchmark::State& state, const Function& function) {
-  double best = 1e30;
-  function();  // touches all pages
-  for (auto _ : state) {
-    const auto begin = std::chrono::steady_clock::now();
-    function();
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-    state.SetIterationTime(elapsed.count());
-    best = std::min(best, elapsed.count());
+  u8* data() const { return static_cast<u8*>(data_); }
+  std::size_t size() const { return size_; }
+  /// Repeats a pattern up to the end.
+  void fill(const std::vector<u8>& pattern) const {
+    for (std::size_t i = 0; i < size_; i += pattern.size())
+      std::memcpy(data() + i, pattern.data(), std::min(pattern.size(), size_ - i));
   }
-  state.counters["GB/s"] = double(num_elements) * sizeof(float) / best * 1e-9;
-  if (memcpy_seconds > 0) state.counters["of_memcpy"] = memcpy_seconds / best;
-  return best;
+
+ private:
+  static constexpr std::align_val_t alignment{4096};
+  std::size_t size_;
+  void* data_;
+};
+
+template <class Function>
+double seconds_of(const Function& function) {
+  const auto begin = std::chrono::steady_clock::now();
+  function();
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  return elapsed.count();
 }
 
-void copy(benchmark::State& state) {
-  memcpy_seconds = 0;
-  memcpy_seconds = measure(state, [] {
-    std::memcpy(output().data(), tensor().data(), num_elements * sizeof(float));
+void copy_array(const array& from, const array& to) {
+  std::memcpy(to.data(), from.data(), from.size());
+  benchmark::ClobberMemory();
+}
+
+/// Bytes per second that one thread's copy of an array moves, read and written: the median of a few
+/// copies, made once a run for every size.
+double copy_rate(u64 size) {
+  static std::map<u64, double> known;
+  double& rate = known[size];
+  if (rate > 0) return rate;
+  const array from(size);
+  const array to(size);
+  from.fill(deviates_as(dtype::f32));
+  copy_array(from, to);  // touches all pages
+  std::vector<double> seconds(9);
+  for (double& each : seconds) each = seconds_of([&] { copy_array(from, to); });
+  std::sort(seconds.begin(), seconds.end());
+  return rate = 2.0 * double(size) / seconds[seconds.size() / 2];
+}
+
+/// Times function() until the state has enough, and sets the counters.
+template <class Function>
+void measure(benchmark::State& state, const row& r, const plan& p, const Function& function) {
+  function();  // touches all pages
+  double total = 0;
+  for (auto _ : state) {
+    const double seconds = seconds_of(function);
+    state.SetIterationTime(seconds);
+    total += seconds;
+  }
+  set_counters(state, {num_elements(r), bytes_moved(r, p)}, total / double(state.iterations()),
+               copy_rate(tensor_bytes(r)));
+}
+
+void run_copy(benchmark::State& state, const row& r) {
+  const array from(tensor_bytes(r));
+  const array to(tensor_bytes(r));
+  from.fill(deviates_as(r.type));
+  measure(state, r, {}, [&] { copy_array(from, to); });
+}
+
+void run_add_arrays(benchmark::State& state, const row& r) {
+  const array from(tensor_bytes(r));
+  const array to(tensor_bytes(r));
+  from.fill(deviates_as(r.type));
+  to.fill(deviates_as(r.type));
+  measure(state, r, {}, [&] {
+    const auto* const x = reinterpret_cast<const float*>(from.data());
+    auto* const y = reinterpret_cast<float*>(to.data());
+    for (i64 i = 0; i < num_elements(r); ++i) y[i] += x[i];
     benchmark::ClobberMemory();
   });
-  state.counters["of_memcpy"] = 1;
 }
 
-void add_arrays(benchmark::State& state) {
-  measure(state, [] {
-    float* const y = output().data();
-    const float* const x = tensor().data();
-    for (std::size_t i = 0; i < num_elements; ++i) y[i] += x[i];
-    benchmark::ClobberMemory();
+void run_codes(benchmark::State& state, const row& r, int num_threads) {
+  const plan p = plan_of(r);
+  host::thread_pool pool(num_threads);
+  const array codes(tensor_bytes(r));
+  const array blob(p.size_bytes());
+  codes.fill(random_codes());
+  const bool packs = r.what == primitive::pack || r.what == primitive::mask_pack;
+  status s = host::pack(p, codes, blob, &pool);
+  measure(state, r, p, [&] {
+    const status next =
+        packs ? host::pack(p, codes, blob, &pool) : host::unpack(p, blob, codes, &pool);
+    if (s) s = next;
+  });
+  if (!s) state.SkipWithError(to_string(s).c_str());
+}
+
+/// Ranges of groups first..last - 1 of the tensor.
+template <class T>
+void find_ranges(const T* x, i64 first, i64 last, int group, host::detail::range* out) {
+  alignas(64) float converted[tile_elements];
+  for (i64 g = first; g < last; ++g) {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      out[g] = host::detail::min_max(x + g * group, group);
+    } else {
+      host::detail::load_floats<T>(x, g * group, group, converted);
+      out[g] = host::detail::min_max(converted, group);
+    }
+  }
+}
+
+/// The parts of compress that have no call of their own: ranges of groups, and pooling.
+void run_part(benchmark::State& state, const row& r, int num_threads) {
+  const plan p = plan_of(r);
+  host::thread_pool pool(num_threads);
+  const array elements(tensor_bytes(r));
+  const array blob(p.size_bytes());
+  std::vector<host::detail::range> ranges(std::size_t(p.num_groups()));
+  elements.fill(deviates_as(r.type));
+  const bool pools = r.what == primitive::pool;
+  const i64 units = pools ? p.grid().num_bands() : p.num_groups();
+  measure(state, r, p, [&] {
+    pool.run([&](int share) {
+      const i64 first = host::detail::share_begin(units, share, num_threads);
+      const i64 last = host::detail::share_begin(units, share + 1, num_threads);
+      with_type(r.type, [&](auto element) {
+        using type = decltype(element);
+        const auto* const x = reinterpret_cast<const type*>(elements.data());
+        if (pools) {
+          host::detail::pool_bands<type>(p, x, blob.data(), first, last);
+        } else {
+          find_ranges(x, first, last, r.group, ranges.data());
+        }
+      });
+    });
   });
 }
 
-enum class operation { compress, decompress, decompress_add };
-
-void run(benchmark::State& state, operation op, const codec& c, int num_threads) {
-  const plan p = *plan::make(c, shape);
-  std::vector<furl::u8> blob(p.size_bytes());
-  furl::host::thread_pool pool(num_threads);
-  furl::host::options options;
+void run_codec(benchmark::State& state, const row& r, int num_threads) {
+  const plan p = plan_of(r);
+  const std::vector<u8> widths = widths_of(r);
+  host::thread_pool pool(num_threads);
+  host::options options;
   options.pool = &pool;
-  furl::random_key key{1, 0};
-  if (!furl::host::compress(p, tensor(), blob, key, options)) return state.SkipWithError("refused");
-  measure(state, [&] {
+  options.widths = widths;
+  const array elements(tensor_bytes(r));
+  const array blob(p.size_bytes());
+  elements.fill(deviates_as(r.type));
+  const const_values x(elements.data(), r.type, num_elements(r));
+  const values y(elements.data(), r.type, num_elements(r));
+  random_key key{1, 0};
+  status s = host::compress(p, x, blob, key, options);
+  measure(state, r, p, [&] {
     ++key.offset;
-    furl::status s;
-    switch (op) {
-      case operation::compress:
-        s = furl::host::compress(p, tensor(), blob, key, options);
-        break;
-      case operation::decompress:
-        s = furl::host::decompress(p, blob, output(), options);
-        break;
-      case operation::decompress_add:
-        s = furl::host::decompress_add(p, blob, output(), options);
-        break;
-    }
-    if (!s) state.SkipWithError(s.argument);
+    const status next = r.what == primitive::compress ? host::compress(p, x, blob, key, options)
+                        : r.what == primitive::decompress
+                            ? host::decompress(p, blob, y, options)
+                            : host::decompress_add(p, blob, y, options);
+    if (s) s = next;
   });
-  state.counters["bits/value"] = p.bits_per_value();
+  if (!s) state.SkipWithError(to_string(s).c_str());
 }
 
-void add(const std::string& name, operation op, const codec& c, int num_threads) {
-  const std::string row = name + "/threads:" + std::to_string(num_threads);
-  benchmark::RegisterBenchmark(row.c_str(),
-                               [=](benchmark::State& state) { run(state, op, c, num_threads); })
-      ->UseManualTime()
-      ->Unit(benchmark::kMillisecond)
-      ->MinTime(0.5);
-}
-
-void register_all() {
-  benchmark::RegisterBenchmark("memcpy", copy)
-      ->UseManualTime()
-      ->Unit(benchmark::kMillisecond)
-      ->MinTime(1);
-  benchmark::RegisterBenchmark("y+=x", add_arrays)
-      ->UseManualTime()
-      ->Unit(benchmark::kMillisecond)
-      ->MinTime(0.5);
+void register_all(bool all) {
+  constexpr int max_log2_size = 26;
+  register_rows(primitive::copy, all, max_log2_size, "/threads:1", run_copy);
+  register_rows(primitive::add_arrays, all, max_log2_size, "/threads:1", run_add_arrays);
   for (const int num_threads : {1, 2}) {
-    for (int bits = 1; bits <= furl::max_bits; ++bits) {
-      codec c;
-      c.bits = bits;
-      const std::string width = "/bits:" + std::to_string(bits);
-      add("compress" + width, operation::compress, c, num_threads);
-      add("decompress" + width, operation::decompress, c, num_threads);
-      add("decompress_add" + width, operation::decompress_add, c, num_threads);
-    }
-    codec c;
-    c.rounding = furl::rounding::nearest;
-    add("compress/bits:2/nearest", operation::compress, c, num_threads);
-    c = {};
-    for (const int group : {32, 64, 1024}) {
-      c.group = group;
-      add("compress/bits:2/group:" + std::to_string(group), operation::compress, c, num_threads);
-    }
-    c = {};
-    c.window = {1, 1, 8, 8};
-    add("compress/bits:2/lfc:8x8", operation::compress, c, num_threads);
-    add("decompress/bits:2/lfc:8x8", operation::decompress, c, num_threads);
-    add("decompress_add/bits:2/lfc:8x8", operation::decompress_add, c, num_threads);
+    const std::string suffix = "/threads:" + std::to_string(num_threads);
+    const auto codes = [=](benchmark::State& state, const row& r) {
+      run_codes(state, r, num_threads);
+    };
+    const auto part = [=](benchmark::State& state, const row& r) {
+      run_part(state, r, num_threads);
+    };
+    const auto codec = [=](benchmark::State& state, const row& r) {
+      run_codec(state, r, num_threads);
+    };
+    for (const primitive what :
+         {primitive::pack, primitive::unpack, primitive::mask_pack, primitive::mask_unpack})
+      register_rows(what, all, max_log2_size, suffix, codes);
+    for (const primitive what : {primitive::group_min_max, primitive::pool})
+      register_rows(what, all, max_log2_size, suffix, part);
+    for (const primitive what :
+         {primitive::compress, primitive::decompress, primitive::decompress_add})
+      register_rows(what, all, max_log2_size, suffix, codec);
   }
 }
 
 }  // namespace
+}  // namespace furl::bench
 
 int main(int argc, char** argv) {
-  register_all();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return furl::bench::run(argc, argv, furl::bench::register_all);
 }
