@@ -104,7 +104,7 @@ inline const primitive_axes& axes_of(primitive what) {
 /// What a path is measured on. Shapes of ResNet-50 are those of 64 images.
 inline std::vector<tensor> tensors_of(path way) {
   std::vector<tensor> out;
-  for (int log2_size = 16; log2_size <= 28; ++log2_size) {
+  for (int log2_size = 16; log2_size <= 28; log2_size += 2) {
     const i64 n = i64(1) << log2_size;
     const std::string name = "log2_size:" + std::to_string(log2_size);
     if (way == path::lfc_1d) {
@@ -164,15 +164,17 @@ inline bool exists(const row& r) {
       r.what == primitive::division_compress || r.what == primitive::division_decompress;
   if (division && r.on.window[r.on.window.rank - 1] == 1)
     return false;  // planes must be contiguous
-  return r.way != path::mixed || (r.bits > 1 && r.bits < max_bits);
+  if (r.way == path::mixed && (r.bits == 1 || r.bits == max_bits)) return false;
+  return r.rounding == rounding::stochastic || (r.bits == 2 && r.group == 256);
 }
 
 }  // namespace detail
 
 /// Whether a row is measured unless others are asked for: one axis at a time departs from f32,
 /// 2 bits, groups of 256, stochastic, one large tensor.
-inline bool is_default(const row& r, int max_log2_size) {
-  if (r.on.log2_size > max_log2_size) return false;
+/// all_sizes: whether the size is one of those axes.
+inline bool is_default(const row& r, bool all_sizes) {
+  if (!all_sizes && !detail::contains({0, 26}, r.on.log2_size)) return false;
   if (!detail::contains({0, 16, 20, 24, 26, 28}, r.on.log2_size)) return false;
   if (!detail::contains({1, 2, 3, 4, 8}, r.bits)) return false;
   if (!detail::contains({32, 256, 1024}, r.group)) return false;

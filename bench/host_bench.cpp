@@ -190,9 +190,9 @@ void run_codec(benchmark::State& state, const row& r, int num_threads) {
 }
 
 void register_all(bool all) {
-  constexpr int max_log2_size = 26;
-  register_rows(primitive::copy, all, max_log2_size, "/threads:1", run_copy);
-  register_rows(primitive::add_arrays, all, max_log2_size, "/threads:1", run_add_arrays);
+  constexpr bool all_sizes = false;
+  register_rows(primitive::copy, all, all_sizes, "/threads:1", run_copy);
+  register_rows(primitive::add_arrays, all, all_sizes, "/threads:1", run_add_arrays);
   for (const int num_threads : {1, 2}) {
     const std::string suffix = "/threads:" + std::to_string(num_threads);
     const auto codes = [=](benchmark::State& state, const row& r) {
@@ -206,12 +206,12 @@ void register_all(bool all) {
     };
     for (const primitive what :
          {primitive::pack, primitive::unpack, primitive::mask_pack, primitive::mask_unpack})
-      register_rows(what, all, max_log2_size, suffix, codes);
+      register_rows(what, all, all_sizes, suffix, codes);
     for (const primitive what : {primitive::group_min_max, primitive::pool})
-      register_rows(what, all, max_log2_size, suffix, part);
+      register_rows(what, all, all_sizes, suffix, part);
     for (const primitive what :
          {primitive::compress, primitive::decompress, primitive::decompress_add})
-      register_rows(what, all, max_log2_size, suffix, codec);
+      register_rows(what, all, all_sizes, suffix, codec);
   }
 }
 

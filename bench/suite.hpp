@@ -33,13 +33,13 @@ inline void set_counters(benchmark::State& state, const work& w, double seconds_
   if (copy_rate > 0) state.counters["of_copy"] = rate / copy_rate;
 }
 
-/// Registers rows of a primitive, all or the default ones; function(state, row) measures one.
-/// suffix: what the program adds to their names.
+/// Registers rows of a primitive, all or the default ones (see is_default); function(state, row)
+/// measures one. suffix: what the program adds to their names.
 template <class Function>
-void register_rows(primitive what, bool all, int max_log2_size, const std::string& suffix,
+void register_rows(primitive what, bool all, bool all_sizes, const std::string& suffix,
                    const Function& function) {
   for (const row& r : rows_of(what)) {
-    if (!all && !is_default(r, max_log2_size)) continue;
+    if (!all && !is_default(r, all_sizes)) continue;
     benchmark::RegisterBenchmark((name(r) + suffix).c_str(),
                                  [r, function](benchmark::State& state) { function(state, r); })
         ->UseManualTime()

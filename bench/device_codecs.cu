@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Rows of the copy and of the calls that compress and decompress.
+
+#include <vector>
+
+#include "device_rows.hpp"
+#include "device_timing.cuh"
+#include "furl/furl.cuh"
+
+namespace furl::bench {
+namespace {
+
+void run_copy(benchmark::State& state, const row& r) {
+  const rotating_arrays arrays({tensor_bytes(r), tensor_bytes(r)});
+  arrays.fill(0, deviates_as(r.type));
+  arrays.replicate();
+  measure(state, r, bytes_moved(r, {}),
+          [&](i64 index, cudaStream_t stream) { launch_copy(arrays, index, stream); });
+}
+
+/// A tensor, its blob, and what a mixed plan takes.
+class codec_arrays {
+ public:
+  explicit codec_arrays(const row& r)
+      : plan_(plan_of(r)),
+        type_(r.type),
+        mixed_(r.way == path::mixed),
+        arrays_({tensor_bytes(r), plan_.size_bytes(), mixed_ ? u64(plan_.num_tiles()) : 0,
+                 workspace_bytes(plan_)}) {
+    arrays_.fill(elements, deviates_as(type_));
+    if (mixed_) arrays_.fill(widths, widths_of(r));
+    require(compress(0, {1, 0}, nullptr));
+    arrays_.replicate();
+  }
+
+  const plan& p() const { return plan_; }
+
+  status compress(i64 index, random_key key, cudaStream_t stream) const {
+    return furl::compress(plan_, {arrays_.at(elements, index), type_, plan_.num_elements()},
+                          {arrays_.at(blob, index), plan_.size_bytes()}, key, stream,
+                          options_of(index));
+  }
+  template <class Function>
+  status decompress(i64 index, const Function& function, cudaStream_t stream) const {
+    const values y(arrays_.at(elements, index), type_, plan_.num_elements());
+    const const_bytes from(arrays_.at(blob, index), plan_.size_bytes());
+    return function(plan_, from, y, stream, options_of(index));
+  }
+
+ private:
+  enum which : std::size_t { elements, blob, widths, workspace };
+
+  options options_of(i64 index) const {
+    options o;
+    if (!mixed_) return o;
+    o.widths = {arrays_.at(widths, index), arrays_.size(widths)};
+    o.workspace = {arrays_.at(workspace, index), arrays_.size(workspace)};
+    return o;
+  }
+
+  plan plan_;
+  dtype type_;
+  bool mixed_;
+  rotating_arrays arrays_;
+};
+
+void run_codec(benchmark::State& state, const row& r) {
+  const codec_arrays arrays(r);
+  const u64 bytes = bytes_moved(r, arrays.p());
+  switch (r.what) {
+    case primitive::compress:
+      return measure(state, r, bytes, [&](i64 index, cudaStream_t stream) {
+        require(arrays.compress(index, {1, u64(index)}, stream));
+      });
+    case primitive::decompress:
+      return measure(state, r, bytes, [&](i64 index, cudaStream_t stream) {
+        require(arrays.decompress(index, decompress, stream));
+      });
+    default:
+      return measure(state, r, bytes, [&](i64 index, cudaStream_t stream) {
+        require(arrays.decompress(index, decompress_add, stream));
+      });
+  }
+}
+
+}  // namespace
+
+void register_copy_rows(bool all) {
+  register_device_rows(primitive::copy, all, run_copy);
+}
+
+void register_codec_rows(bool all) {
+  for (const primitive what :
+       {primitive::compress, primitive::decompress, primitive::decompress_add})
+    register_device_rows(what, all, run_codec);
+}
+
+}  // namespace furl::bench
