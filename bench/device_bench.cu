@@ -55,5 +55,5 @@ void register_all(bool all) {
 
 int main(int argc, char** argv) {
   if (!furl::bench::find_device()) return 1;
-  return furl::bench::run(argc, argv, furl::bench::register_all);
+  return furl::bench::run(argc, argv, 5, furl::bench::register_all);
 }

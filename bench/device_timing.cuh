@@ -195,26 +195,23 @@ inline double copy_rate(u64 size) {
   const int calls = timer.calls_per_interval(call);
   std::vector<double> seconds(21);
   for (double& each : seconds) each = timer.seconds(calls, call) / calls;
-  std::sort(seconds.begin(), seconds.end());
-  const double median = seconds[seconds.size() / 2];
-  return known[size] = median > 0 ? 2.0 * double(size) / median : 0.0;
+  const double middle = median(seconds);
+  return known[size] = middle > 0 ? 2.0 * double(size) / middle : 0.0;
 }
 
-/// Times call(index, stream) until the state has enough, and sets the counters.
+/// Times call(index, stream) until the state has enough, and sets the counters by the
+/// median.
 template <class Call>
 void measure(benchmark::State& state, const row& r, u64 bytes, const Call& call) {
   event_timer timer;
   const int calls = timer.calls_per_interval(call);
-  double seconds = 0;
-  i64 num_calls = 0;
+  std::vector<double> seconds;
   while (state.KeepRunningBatch(calls)) {
     const double interval = timer.seconds(calls, call);
     state.SetIterationTime(interval);
-    seconds += interval;
-    num_calls += calls;
+    seconds.push_back(interval / calls);
   }
-  set_counters(state, {num_elements(r), bytes}, seconds / double(num_calls),
-               copy_rate(tensor_bytes(r)));
+  set_counters(state, {num_elements(r), bytes}, median(seconds), copy_rate(tensor_bytes(r)));
 }
 
 /// Registers rows of a primitive; run(state, row) may throw.
@@ -225,7 +222,7 @@ void register_device_rows(primitive what, bool all, const Run& run) {
     try {
       run(state, r);
     } catch (const std::exception& refused) {
-      state.SkipWithError(refused.what());
+      fail(state, refused.what());
     }
   });
 }

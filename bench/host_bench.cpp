@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <new>
 #include <string>
@@ -67,23 +68,21 @@ double copy_rate(u64 size) {
   const array to(size);
   from.fill(deviates_as(dtype::f32));
   copy_array(from, to);  // touches all pages
-  std::vector<double> seconds(9);
+  std::vector<double> seconds(21);
   for (double& each : seconds) each = seconds_of([&] { copy_array(from, to); });
-  std::sort(seconds.begin(), seconds.end());
-  return rate = 2.0 * double(size) / seconds[seconds.size() / 2];
+  return rate = 2.0 * double(size) / median(seconds);
 }
 
-/// Times function() until the state has enough, and sets the counters.
+/// Times function() until the state has enough, and sets the counters by the median.
 template <class Function>
 void measure(benchmark::State& state, const row& r, const plan& p, const Function& function) {
   function();  // touches all pages
-  double total = 0;
+  std::vector<double> seconds;
   for (auto _ : state) {
-    const double seconds = seconds_of(function);
-    state.SetIterationTime(seconds);
-    total += seconds;
+    seconds.push_back(seconds_of(function));
+    state.SetIterationTime(seconds.back());
   }
-  set_counters(state, {num_elements(r), bytes_moved(r, p)}, total / double(state.iterations()),
+  set_counters(state, {num_elements(r), bytes_moved(r, p)}, median(seconds),
                copy_rate(tensor_bytes(r)));
 }
 
@@ -120,7 +119,7 @@ void run_codes(benchmark::State& state, const row& r, int num_threads) {
         packs ? host::pack(p, codes, blob, &pool) : host::unpack(p, blob, codes, &pool);
     if (s) s = next;
   });
-  if (!s) state.SkipWithError(to_string(s).c_str());
+  if (!s) fail(state, to_string(s));
 }
 
 /// Ranges of groups first..last - 1 of the tensor.
@@ -186,10 +185,21 @@ void run_codec(benchmark::State& state, const row& r, int num_threads) {
                             : host::decompress_add(p, blob, y, options);
     if (s) s = next;
   });
-  if (!s) state.SkipWithError(to_string(s).c_str());
+  if (!s) fail(state, to_string(s));
+}
+
+/// Puts the processor's name into the output, where the system tells it.
+void describe_cpu() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.rfind("model name", 0) != 0) continue;
+    benchmark::AddCustomContext("cpu", line.substr(line.find(':') + 2));
+    return;
+  }
 }
 
 void register_all(bool all) {
+  describe_cpu();
   constexpr bool all_sizes = false;
   register_rows(primitive::copy, all, all_sizes, "/threads:1", run_copy);
   register_rows(primitive::add_arrays, all, all_sizes, "/threads:1", run_add_arrays);
@@ -219,5 +229,5 @@ void register_all(bool all) {
 }  // namespace furl::bench
 
 int main(int argc, char** argv) {
-  return furl::bench::run(argc, argv, furl::bench::register_all);
+  return furl::bench::run(argc, argv, 3, furl::bench::register_all);
 }

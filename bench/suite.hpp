@@ -6,6 +6,8 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -14,6 +16,13 @@
 #include "furl/config.hpp"
 
 namespace furl::bench {
+
+/// Pre: not empty.
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
 /// What one call of a row does.
 struct work {
@@ -28,9 +37,22 @@ inline void set_counters(benchmark::State& state, const work& w, double seconds_
   state.counters["bytes/element"] = double(w.bytes_moved) / double(w.num_elements);
   if (seconds_per_call <= 0) return;
   const double rate = double(w.bytes_moved) / seconds_per_call;
+  state.counters["us/call"] = seconds_per_call * 1e6;
   state.counters["elements/s"] = double(w.num_elements) / seconds_per_call;
   state.counters["GB/s"] = rate * 1e-9;
   if (copy_rate > 0) state.counters["of_copy"] = rate / copy_rate;
+}
+
+/// Whether a row could not be measured.
+inline bool& any_failure() {
+  static bool any = false;
+  return any;
+}
+
+/// Ends a row that could not be measured.
+inline void fail(benchmark::State& state, const std::string& reason) {
+  any_failure() = true;
+  state.SkipWithError(reason.c_str());
 }
 
 /// Registers rows of a primitive, all or the default ones (see is_default); function(state, row)
@@ -61,12 +83,13 @@ class median_reporter : public benchmark::ConsoleReporter {
   }
 };
 
-/// The main function. register_all(all): registers all rows, or the default ones, which are what
-/// runs unless --benchmark_filter names others.
-inline int run(int argc, char** argv, void (*register_all)(bool all)) {
-  std::vector<std::string> words = {argv[0], "--benchmark_repetitions=5",
-                                    "--benchmark_min_time=0.02",
-                                    "--benchmark_report_aggregates_only=true"};
+/// The main function, which fails if no row was measured or one could not be. register_all(all):
+/// registers all rows, or the default ones, which are what runs unless --benchmark_filter names
+/// others. repetitions: of a row, unless a flag says otherwise.
+inline int run(int argc, char** argv, int repetitions, void (*register_all)(bool all)) {
+  std::vector<std::string> words = {
+      argv[0], "--benchmark_repetitions=" + std::to_string(repetitions),
+      "--benchmark_min_time=0.02", "--benchmark_report_aggregates_only=true"};
   words.insert(words.end(), argv + 1, argv + argc);
   bool filtered = false;
   std::vector<char*> arguments;
@@ -82,7 +105,7 @@ inline int run(int argc, char** argv, void (*register_all)(bool all)) {
   median_reporter reporter;
   const bool any = benchmark::RunSpecifiedBenchmarks(&reporter) > 0;
   benchmark::Shutdown();
-  return any ? 0 : 1;
+  return any && !any_failure() ? 0 : 1;
 }
 
 }  // namespace furl::bench
