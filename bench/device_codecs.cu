@@ -42,16 +42,18 @@ class codec_arrays {
                           {arrays_.at(blob, index), plan_.size_bytes()}, key, stream,
                           options_of(index));
   }
-  template <class Function>
-  status decompress(i64 index, const Function& function, cudaStream_t stream) const {
-    const values y(arrays_.at(elements, index), type_, plan_.num_elements());
-    const const_bytes from(arrays_.at(blob, index), plan_.size_bytes());
-    return function(plan_, from, y, stream, options_of(index));
+  status decompress(i64 index, cudaStream_t stream) const {
+    return furl::decompress(plan_, blob_of(index), y(index), stream, options_of(index));
+  }
+  status decompress_add(i64 index, cudaStream_t stream) const {
+    return furl::decompress_add(plan_, blob_of(index), y(index), stream, options_of(index));
   }
 
  private:
   enum which : std::size_t { elements, blob, widths, workspace };
 
+  const_bytes blob_of(i64 index) const { return {arrays_.at(blob, index), plan_.size_bytes()}; }
+  values y(i64 index) const { return {arrays_.at(elements, index), type_, plan_.num_elements()}; }
   options options_of(i64 index) const {
     options o;
     if (!mixed_) return o;
@@ -76,11 +78,11 @@ void run_codec(benchmark::State& state, const row& r) {
       });
     case primitive::decompress:
       return measure(state, r, bytes, [&](i64 index, cudaStream_t stream) {
-        require(arrays.decompress(index, decompress, stream));
+        require(arrays.decompress(index, stream));
       });
     default:
       return measure(state, r, bytes, [&](i64 index, cudaStream_t stream) {
-        require(arrays.decompress(index, decompress_add, stream));
+        require(arrays.decompress_add(index, stream));
       });
   }
 }

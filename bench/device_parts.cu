@@ -80,9 +80,10 @@ void run_pool(benchmark::State& state, const row& r) {
   with_type(r.type, [&](auto element) {
     using type = decltype(element);
     measure(state, r, bytes_moved(r, p), [&](i64 index, cudaStream_t stream) {
-      require(kernel::launch(
-          kernel::pool<type>, blocks, kernel::block_threads, stream, kernel::cell_list(p.grid()),
-          reinterpret_cast<const type*>(arrays.at(0, index)), arrays.at(1, index), vectors, meta));
+      require(kernel::launch(kernel::pool<type>, blocks, kernel::block_threads, stream,
+                             kernel::cell_list(p.grid()), i64{0}, p.num_cells(),
+                             reinterpret_cast<const type*>(arrays.at(0, index)),
+                             arrays.at(1, index), vectors, meta));
     });
   });
 }
