@@ -168,7 +168,9 @@ __global__ void quantize(planes p, const float* difference, const float* lo, con
   if (whole) {
     values = *reinterpret_cast<const vector4*>(difference + first);
   } else {
-    for (int k = 0; first + k < p.num_elements(); ++k) values.v[k] = difference[first + k];
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      if (first + k < p.num_elements()) values.v[k] = difference[first + k];
   }
   position at(p, first);
   float plane_lo = lo[at.plane];
@@ -186,7 +188,9 @@ __global__ void quantize(planes p, const float* difference, const float* lo, con
   if (whole) {
     *reinterpret_cast<byte_vector<4>*>(codes + first) = out;
   } else {
-    for (int k = 0; first + k < p.num_elements(); ++k) codes[first + k] = out.v[k];
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      if (first + k < p.num_elements()) codes[first + k] = out.v[k];
   }
 }
 
@@ -233,7 +237,9 @@ __global__ void unpack_dequantize(planes p, const u8* packed, const float* lo, c
   if (first + per_byte <= p.num_elements()) {
     *reinterpret_cast<float_vector<per_byte>*>(out + first) = values;
   } else {
-    for (int k = 0; first + k < p.num_elements(); ++k) out[first + k] = values.v[k];
+#pragma unroll
+    for (int k = 0; k < per_byte; ++k)
+      if (first + k < p.num_elements()) out[first + k] = values.v[k];
   }
 }
 
