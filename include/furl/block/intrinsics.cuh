@@ -14,12 +14,6 @@ namespace furl {
 inline constexpr int warp_threads = 32;        // lanes
 inline constexpr u32 full_warp = 0xffffffffu;  // mask of all lanes
 
-/// A number as a type: a run-time choice becomes a constant in the function it is handed to.
-template <int Value>
-struct constant {
-  static constexpr int value = Value;  // the number
-};
-
 /// 0..31.
 __device__ __forceinline__ int lane_index() {
   int lane;

@@ -37,21 +37,27 @@ __device__ __forceinline__ void repeat_last_mean(float (&mean)[rows_per_tile], i
   }
 }
 
-/// Calls function(integral constant) with the lanes of a cell.
-template <class Function>
-__device__ __forceinline__ void with_lanes(int log2_cell, const Function& function) {
-  switch (log2_cell) {
-    case 2:
-      return function(constant<1>{});
-    case 3:
-      return function(constant<2>{});
-    case 4:
-      return function(constant<4>{});
-    case 5:
-      return function(constant<8>{});
-    default:
-      return function(constant<16>{});
+/// subtract_lfc_of_lanes, for cells of num_lanes lanes.
+template <int NumLanes>
+__device__ __forceinline__ void subtract_lfc_of(i64 tile, int count, u8* lfc, dtype meta,
+                                                tile_fragment<float>& x) {
+  constexpr int cells_per_row = words_per_row / NumLanes;
+  const int lane = lane_index();
+  float mean[rows_per_tile];
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row)
+    mean[row] = lfc_value(mean_of_lanes<NumLanes>(x.word[row]), meta);
+  const i64 first_cell = (tile * rows_per_tile) * cells_per_row + lane / NumLanes;
+  if (lane % NumLanes == 0) {
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row)
+      if (row_begin(row, lane) < count)
+        store_lfc(lfc, first_cell + row * cells_per_row, meta, mean[row]);
   }
+  if (count < tile_elements) repeat_last_mean(mean, count);
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row)
+    subtract_from_row(x.word[row], {mean[row], mean[row], mean[row], mean[row]});
 }
 
 }  // namespace detail
@@ -64,26 +70,18 @@ __device__ __forceinline__ void with_lanes(int log2_cell, const Function& functi
 /// Shared  : none. Sync : within the warp.
 __device__ __forceinline__ void subtract_lfc_of_lanes(int log2_cell, i64 tile, int count, u8* lfc,
                                                       dtype meta, tile_fragment<float>& x) {
-  detail::with_lanes(log2_cell, [&](auto lanes) {
-    constexpr int num_lanes = decltype(lanes)::value;
-    constexpr int cells_per_row = words_per_row / num_lanes;
-    const int lane = lane_index();
-    float mean[rows_per_tile];
-    FURL_UNROLL
-    for (int row = 0; row < rows_per_tile; ++row)
-      mean[row] = lfc_value(detail::mean_of_lanes<num_lanes>(x.word[row]), meta);
-    const i64 first_cell = (tile * rows_per_tile) * cells_per_row + lane / num_lanes;
-    if (lane % num_lanes == 0) {
-      FURL_UNROLL
-      for (int row = 0; row < rows_per_tile; ++row)
-        if (row_begin(row, lane) < count)
-          store_lfc(lfc, first_cell + row * cells_per_row, meta, mean[row]);
-    }
-    if (count < tile_elements) detail::repeat_last_mean(mean, count);
-    FURL_UNROLL
-    for (int row = 0; row < rows_per_tile; ++row)
-      subtract_from_row(x.word[row], {mean[row], mean[row], mean[row], mean[row]});
-  });
+  switch (log2_cell) {
+    case 2:
+      return detail::subtract_lfc_of<1>(tile, count, lfc, meta, x);
+    case 3:
+      return detail::subtract_lfc_of<2>(tile, count, lfc, meta, x);
+    case 4:
+      return detail::subtract_lfc_of<4>(tile, count, lfc, meta, x);
+    case 5:
+      return detail::subtract_lfc_of<8>(tile, count, lfc, meta, x);
+    default:
+      return detail::subtract_lfc_of<16>(tile, count, lfc, meta, x);
+  }
 }
 
 /// Calls function(row, means) for every row of a tile, with the means of the lane's four elements,

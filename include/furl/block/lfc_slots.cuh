@@ -8,6 +8,7 @@
 // that a lane reads the mean of its elements where it put their sum.
 
 #include "furl/block/average_pool.cuh"
+#include "furl/block/lfc_slot_layout.cuh"
 #include "furl/block/metadata.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
@@ -16,51 +17,6 @@
 #include "furl/element/pool.hpp"
 
 namespace furl {
-
-/// What the slots of all blocks have in common.
-struct lfc_slot_layout {
-  static constexpr u32 max_window = 8;  // along each dimension
-
-  cell_plane plane;       // windows of at most 8 x 8
-  u32 log2_granule = 0;   // of the elements that share a slot
-  bool is_whole = false;  // every run begins and ends with a band, and no cell is cut off
-  u32 cells_per_run = 0;  // if so
-  i64 num_cells = 0;      // of the grid
-};
-
-/// The slots of a block's run of tiles.
-struct lfc_slots {
-  /// Threads : one block, all threads with the same arguments: one warp for each tile.
-  /// Shapes  : the run, whose number is run_number, begins with tile `first`; `count` of its
-  ///           elements are in the tensor: all, but in the last run.
-  /// Shared  : storage: as many floats as there are granules in the run, and in the elements of one
-  ///           band on either side (of one cell, if planes have one row); and 4 more.
-  /// Sync    : none.
-  __device__ __forceinline__ lfc_slots(float4* storage, const lfc_slot_layout& l, i64 run_number,
-                                       i64 first, u32 count)
-      : slot(reinterpret_cast<float*>(storage)), layout(l), run{}, num_elements(count), skew(0) {
-    if (l.is_whole) {
-      run.first_cell = run_number * l.cells_per_run;
-      const i64 left = l.num_cells - run.first_cell;
-      run.num_cells = left < l.cells_per_run ? u32(left) : l.cells_per_run;
-    } else {
-      run = l.plane.run_of(first * tile_elements, count);
-      skew = (0u - run.head) & 3u;  // so that vectors of slots are aligned
-    }
-  }
-
-  /// The slot of element 4 * lane of the calling warp's tile.
-  __device__ __forceinline__ float* mine() const {
-    const u32 element = run.head + skew + u32(warp_index() * tile_elements + 4 * lane_index());
-    return slot + (element >> layout.log2_granule);
-  }
-
-  float* slot;                    // in shared memory
-  const lfc_slot_layout& layout;  // of all blocks
-  cell_run run;                   // the cells that the block's tiles touch
-  u32 num_elements;               // of the tensor, in those tiles
-  u32 skew;  // elements before the first of the first band that the slots begin with
-};
 
 namespace detail {
 
@@ -229,18 +185,73 @@ __device__ __forceinline__ void for_each_cell(const lfc_slots& s, const Function
   }
 }
 
-/// Calls function(integral constant) with the granule.
+// What is done with a run, for every granule. These are not generic lambdas, since NVRTC takes
+// those for host code.
+
+/// Calls function.run<granule>().
 template <class Function>
 __device__ __forceinline__ void with_granule(const lfc_slots& s, const Function& function) {
   switch (s.layout.log2_granule) {
     case 2:
-      return function(constant<4>{});
+      return function.template run<4>();
     case 1:
-      return function(constant<2>{});
+      return function.template run<2>();
     default:
-      return function(constant<1>{});
+      return function.template run<1>();
   }
 }
+
+template <class T>
+struct pooling {
+  const lfc_slots& s;
+  const T* run_begin;
+  u8* lfc;
+  dtype meta;
+  const tile_fragment<float>& x;
+
+  template <int Granule>
+  __device__ __forceinline__ void run() const {
+    if (!s.layout.is_whole) store_outer_sums<Granule>(s, run_begin);
+    store_sums<Granule>(s.mine(), x);
+    __syncthreads();
+    for_each_cell<Granule>(s, *this);
+  }
+  template <class Cell>
+  __device__ __forceinline__ void operator()(u32 index, bool is_owned, const Cell& cell) const {
+    const float mean = lfc_value(cell.mean(), meta);
+    if (is_owned) store_lfc(lfc, s.run.first_cell + index, meta, mean);
+    cell.fill(mean);
+  }
+};
+
+struct spreading {
+  const lfc_slots& s;
+  const u8* lfc;
+  dtype meta;
+
+  template <int Granule>
+  __device__ __forceinline__ void run() const {
+    for_each_cell<Granule>(s, *this);
+  }
+  template <class Cell>
+  __device__ __forceinline__ void operator()(u32 index, bool, const Cell& cell) const {
+    cell.fill(load_lfc(lfc, s.run.first_cell + index, meta));
+  }
+};
+
+template <class Function>
+struct reading {
+  const lfc_slots& s;
+  int count;
+  const Function& function;
+
+  template <int Granule>
+  __device__ __forceinline__ void run() const {
+    float* const mine = s.mine();
+    if (count < tile_elements) repeat_last_slot<Granule>(mine, count);
+    for_each_slot<Granule>(mine, function);
+  }
+};
 
 }  // namespace detail
 
@@ -253,17 +264,7 @@ __device__ __forceinline__ void with_granule(const lfc_slots& s, const Function&
 template <class T>
 __device__ __forceinline__ void pool_lfc(const lfc_slots& s, const T* run_begin, u8* lfc,
                                          dtype meta, const tile_fragment<float>& x) {
-  detail::with_granule(s, [&](auto granule) {
-    constexpr int g = decltype(granule)::value;
-    if (!s.layout.is_whole) detail::store_outer_sums<g>(s, run_begin);
-    detail::store_sums<g>(s.mine(), x);
-    __syncthreads();
-    detail::for_each_cell<g>(s, [&](u32 index, bool is_owned, const auto& cell) {
-      const float mean = lfc_value(cell.mean(), meta);
-      if (is_owned) store_lfc(lfc, s.run.first_cell + index, meta, mean);
-      cell.fill(mean);
-    });
-  });
+  detail::with_granule(s, detail::pooling<T>{s, run_begin, lfc, meta, x});
   __syncthreads();
 }
 
@@ -272,11 +273,7 @@ __device__ __forceinline__ void pool_lfc(const lfc_slots& s, const T* run_begin,
 /// Shapes  : lfc : global, the blob's LFC part.
 /// Shared  : the slots. Sync : the block, at the end; once more before they are used again.
 __device__ __forceinline__ void spread_lfc(const lfc_slots& s, const u8* lfc, dtype meta) {
-  detail::with_granule(s, [&](auto granule) {
-    detail::for_each_cell<decltype(granule)::value>(s, [&](u32 index, bool, const auto& cell) {
-      cell.fill(load_lfc(lfc, s.run.first_cell + index, meta));
-    });
-  });
+  detail::with_granule(s, detail::spreading{s, lfc, meta});
   __syncthreads();
 }
 
@@ -287,12 +284,7 @@ __device__ __forceinline__ void spread_lfc(const lfc_slots& s, const u8* lfc, dt
 template <class Function>
 __device__ __forceinline__ void for_each_row(const lfc_slots& s, int count,
                                              const Function& function) {
-  detail::with_granule(s, [&](auto granule) {
-    constexpr int g = decltype(granule)::value;
-    float* const mine = s.mine();
-    if (count < tile_elements) detail::repeat_last_slot<g>(mine, count);
-    detail::for_each_slot<g>(mine, function);
-  });
+  detail::with_granule(s, detail::reading<Function>{s, count, function});
 }
 
 }  // namespace furl
