@@ -19,8 +19,9 @@ namespace furl::kernel {
 
 inline constexpr int block_threads = 128;                   // of most kernels
 inline constexpr int warps_per_block = block_threads / 32;  // likewise
-/// Enough to fill any device several times over. A block then goes on to its next tiles, which spares
-/// it what does not depend on the tile: more than one instruction per element, with four tiles.
+/// Enough to fill any device several times over. A block then goes on to its next tiles, which
+/// spares it what does not depend on the tile: more than one instruction per element, with four
+/// tiles.
 inline constexpr i64 max_blocks = 1 << 13;
 
 /// Blocks for a number of warps' worth of work, at least 1.
