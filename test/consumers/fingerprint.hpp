@@ -33,8 +33,8 @@ class byte_hash {
   u64 value_ = 14695981039346656037ull;
 };
 
-/// Elements of any type as little-endian bytes: mostly of ordinary size, with a zero, a subnormal,
-/// an infinity and a NaN now and then.
+/// Elements of any type as little-endian bytes: mostly of ordinary size, with a subnormal, an
+/// infinity and a NaN now and then. The second tile has tiny ones, with subnormal differences.
 inline std::vector<u8> make_elements(dtype type, i64 count) {
   const unsigned exponent_bits = type == dtype::f16 ? 5 : 8;
   const unsigned fraction_bits = unsigned(furl::size_bytes(type)) * 8 - 1 - exponent_bits;
@@ -44,6 +44,7 @@ inline std::vector<u8> make_elements(dtype type, i64 count) {
   for (i64 i = 0; i < count; ++i) {
     state = state * 1664525u + 1013904223u;
     unsigned exponent = bias - 4 + (state >> 8) % 6;
+    if (i / furl::tile_elements == 1) exponent = 1 + (state >> 8) % 2;
     if (state % 1021 == 0) exponent = 0;
     if (state % 1999 == 0) exponent = (1u << exponent_bits) - 1;
     const unsigned fraction =
