@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "support/inputs.hpp"
 #include "support/run.hpp"
@@ -158,6 +160,27 @@ TEST(Arguments, EmptyTensorSucceedsWithNullPointers) {
     EXPECT_TRUE(engine->pack(codes, {}, {}));
     EXPECT_TRUE(engine->unpack(codes, {}, {}));
   }
+}
+
+TEST(Views, WritableMemoryMayBeRead) {
+  float x[3] = {};
+  const values written(x, 3);
+  const const_values read = written;
+  EXPECT_EQ(read.data, x);
+  EXPECT_EQ(read.type, dtype::f32);
+  EXPECT_EQ(read.num_elements, 3);
+  const const_bytes raw = bytes(x, sizeof x);
+  EXPECT_EQ(raw.data, x);
+  EXPECT_EQ(raw.size_bytes, sizeof x);
+  static_assert(!std::is_convertible_v<const_values, values>);
+  static_assert(!std::is_convertible_v<const_bytes, bytes>);
+}
+
+TEST(Views, ShapesTakeAnyIntegers) {
+  const long sizes[] = {2, 3};
+  const int small[] = {2, 3};
+  EXPECT_EQ(extents(sizes, 2), extents({2, 3}));
+  EXPECT_EQ(extents(small, 2), extents({2, 3}));
 }
 
 }  // namespace

@@ -20,9 +20,10 @@ struct extents {
   int rank = 0;             // as given: a plan refuses more than max_rank
 
   constexpr extents() = default;
-  /// Copies `count` sizes, or the first max_rank of them.
-  constexpr extents(const i64* sizes, int count) : rank(count) {
-    for (int d = 0; d < count && d < max_rank; ++d) size[d] = sizes[d];
+  /// Copies `count` sizes of any integer type, or the first max_rank of them.
+  template <class Integer>
+  constexpr extents(const Integer* sizes, int count) : rank(count) {
+    for (int d = 0; d < count && d < max_rank; ++d) size[d] = static_cast<i64>(sizes[d]);
   }
 #if !defined(__CUDACC_RTC__)
   /// As {64, 128, 56, 56}.

@@ -42,6 +42,11 @@ struct basic_values {
                                      std::is_convertible_v<T*, Void*>>>
   constexpr basic_values(Container&& container)
       : basic_values(container.data(), static_cast<i64>(container.size())) {}
+
+  /// What may be written may be read.
+  template <class Other, class = std::enable_if_t<std::is_convertible_v<Other*, Void*>>>
+  constexpr basic_values(const basic_values<Other>& other)
+      : basic_values(other.data, other.type, other.num_elements) {}
 #endif
 
   /// Of the array.
@@ -93,6 +98,11 @@ struct basic_bytes {
             class = std::enable_if_t<sizeof(T) == 1 && std::is_convertible_v<T*, Void*>>>
   constexpr basic_bytes(Container&& container)
       : basic_bytes(container.data(), static_cast<u64>(container.size())) {}
+
+  /// What may be written may be read.
+  template <class Other, class = std::enable_if_t<std::is_convertible_v<Other*, Void*>>>
+  constexpr basic_bytes(const basic_bytes<Other>& other)
+      : basic_bytes(other.data, other.size_bytes) {}
 #endif
 };
 
