@@ -10,12 +10,12 @@
 
 #include "furl/config.hpp"
 #include "furl/host/arguments.hpp"
+#include "furl/host/bands.hpp"
 #include "furl/host/expand.hpp"
 #include "furl/host/float_environment.hpp"
 #include "furl/host/pool.hpp"
 #include "furl/host/random.hpp"
 #include "furl/host/tile.hpp"
-#include "furl/host/whole_cells.hpp"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
 #include "furl/view.hpp"
@@ -27,8 +27,8 @@ namespace furl::host {
 namespace detail {
 
 /// Elements that are pooled before their tiles are compressed, unless a band has more.
-inline constexpr i64 batch_elements = 16 * tile_elements;       // cells to be found in the L2 cache
-inline constexpr i64 whole_batch_elements = 2 * tile_elements;  // residuals to be found in the L1
+inline constexpr i64 batch_elements = 16 * tile_elements;  // cells to be found in the L2 cache
+inline constexpr i64 banded_batch_elements = 2 * tile_elements;  // residuals to be found in the L1
 
 class compressor {
  public:
@@ -83,7 +83,7 @@ class compressor {
   /// or by the pooling of the next batch.
   static i64 next_read(const plan& p) {
     if (!p.has_lfc()) return tile_elements;
-    const i64 batch = whole_cells::apply_to(p) ? whole_batch_elements : batch_elements;
+    const i64 batch = band_pooler::apply_to(p) ? banded_batch_elements : batch_elements;
     return (std::max)(batch, p.grid().band_elements());
   }
 
@@ -91,11 +91,7 @@ class compressor {
   template <class T>
   const float* residuals(i64 first, int count) {
     const float* const x = elements<T>(first, count);
-    if (plan_.has_lfc()) {
-      lfc_.visit(first, count, [&](int begin, int length, const float* lfc) {
-        subtract(x + begin, lfc, length, residuals_ + begin);
-      });
-    }
+    if (plan_.has_lfc()) subtract(x, lfc_.values_of(first, count), count, residuals_);
     if (count == tile_elements) return plan_.has_lfc() ? residuals_ : x;
     if (!plan_.has_lfc()) std::copy(x, x + count, residuals_);
     std::fill(residuals_ + count, residuals_ + tile_elements, residuals_[count - 1]);
@@ -168,19 +164,19 @@ void compress_share(const plan& p, const_values x, bytes blob, random_key key, c
   }
 }
 
-/// As compress_share where whole_cells apply: residuals come with the means.
+/// As compress_share where band_pooler applies: residuals come with the means.
 template <class T>
-void compress_whole_share(const plan& p, const_values x, bytes blob, random_key key,
-                          const_bytes widths, int share, int num_shares) {
+void compress_banded_share(const plan& p, const_values x, bytes blob, random_key key,
+                           const_bytes widths, int share, int num_shares) {
   const float_environment environment;
   const work all{p};
   const i64 last = all.unit(share + 1, num_shares);
-  const i64 units_per_batch = std::max<i64>(1, whole_batch_elements / p.grid().band_elements());
+  const i64 units_per_batch = std::max<i64>(1, banded_batch_elements / p.grid().band_elements());
   i64 unit = all.unit(share, num_shares);
   i64 tile = (all.element(unit) + tile_elements - 1) / tile_elements;
   compressor tiles(p, x, blob, key, widths);
-  whole_cells cells(p, x.data, static_cast<u8*>(blob.data) + p.lfc_offset());
-  alignas(64) float residuals[whole_cells::max_band_elements + tile_elements];
+  band_pooler cells(p, x.data, static_cast<u8*>(blob.data) + p.lfc_offset());
+  alignas(64) float residuals[band_pooler::max_band_elements + tile_elements + band_pooler::slack];
   i64 begin = all.element(unit);  // of the residuals at hand
   i64 end = begin;
   while (unit < last) {
@@ -236,8 +232,8 @@ inline status compress(const plan& p, const_values x, bytes blob, random_key key
   with_type(x.type, [&](auto element) {
     using type = decltype(element);
     detail::run_shares(o.pool, [&](int share) {
-      const auto compress_share = detail::whole_cells::apply_to(p)
-                                      ? detail::compress_whole_share<type>
+      const auto compress_share = detail::band_pooler::apply_to(p)
+                                      ? detail::compress_banded_share<type>
                                       : detail::compress_share<type>;
       compress_share(p, x, blob, key, o.widths, share, num_shares);
     });

@@ -37,56 +37,50 @@ class decompressor {
 
     u8* const y = y_ + first * i64(sizeof(T));
     // Values that need no more than to be written are written straight away.
-    const bool is_final = Output == output::replace && is_aligned_float<T>(y) &&
-                          count == tile_elements && !plan_.has_lfc();
+    const bool is_final =
+        Output == output::replace && is_aligned_float<T>(y) && count == tile_elements;
     dequantize_tile(first, count, is_final ? reinterpret_cast<float*>(y) : values_);
-    if (is_final) return;
-    if (plan_.has_lfc()) {
-      lfc_.visit(first, count, [&](int begin, int length, const float* lfc) {
-        put(values_ + begin, lfc, length, y + begin * i64(sizeof(T)));
-      });
-    } else {
-      put(values_, nullptr, count, y);
-    }
+    if (!is_final) put(count, y);
   }
 
  private:
   static constexpr bool is_float = std::is_same_v<T, float>;
 
-  /// Values of the codes at hand, before the LFC.
-  void dequantize_tile(i64 first, int count, float* v) const {
+  /// Values of the codes at hand, and of the absent ones of their last group.
+  void dequantize_tile(i64 first, int count, float* v) {
     const int group = plan_.codec().group;
     const dtype meta = plan_.codec().meta;
     const auto* const codes = reinterpret_cast<const u8*>(codes_.word);
     const u8* const metadata = blob_ + plan_.meta_offset();
+    const float* const lfc = plan_.has_lfc() ? lfc_.values_of(first, count) : nullptr;
     for (int begin = 0; begin < count; begin += group) {
       const i64 pair = 2 * ((first + begin) / group);
       prefetch_elements<T>(y_, plan_.num_elements(), first + tile_elements + begin, group);
-      dequantize_group(codes + begin, group, load_meta(metadata, pair, meta),
-                       load_meta(metadata, pair + 1, meta), v + begin);
+      const float lo = load_meta(metadata, pair, meta);
+      const float step = load_meta(metadata, pair + 1, meta);
+      if (lfc == nullptr) {
+        dequantize_group(codes + begin, group, lo, step, v + begin);
+      } else {
+        dequantize_group(codes + begin, group, lo, step, lfc + begin, v + begin);
+      }
     }
   }
 
-  /// y = v (+ lfc), or y += that. lfc: null without. Conversions from 16 bits come first, since one
-  /// loop of both conversions does not vectorise.
-  void put(const float* v, const float* lfc, int count, u8* y) {
+  /// y = values_, or y += that. Conversions from 16 bits come first, since one loop of both
+  /// conversions does not vectorise.
+  void put(int count, u8* y) {
     if constexpr (Output == output::accumulate && !is_float) load_floats<T>(y, 0, count, before_);
-    if (lfc == nullptr) {
-      put_values(count, before_, y, [v](int i) { return v[i]; });
-    } else {
-      put_values(count, before_, y, [v, lfc](int i) { return add(v[i], lfc[i]); });
-    }
+    put_values(values_, count, before_, y);
   }
 
-  template <class Value>
-  static void put_values(int count, const float* __restrict before, u8* __restrict y,
-                         const Value& value) {
+  static void put_values(const float* __restrict v, int count, const float* __restrict before,
+                         u8* __restrict y) {
     for (int i = 0; i < count; ++i) {
       if constexpr (Output == output::replace) {
-        store_at(y, i, saturate_to<T>(value(i)));
+        store_at(y, i, saturate_to<T>(v[i]));
       } else {
         const float old = is_float ? load_at<float>(y, i) : before[i];
-        store_at(y, i, round_to<T>(add(old, value(i))));
+        store_at(y, i, round_to<T>(add(old, v[i])));
       }
     }
   }

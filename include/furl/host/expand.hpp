@@ -37,17 +37,22 @@ class row_walk {
   i64 position() const { return position_; }  // elements from the start of the row
   i64 cell_row() const { return cell_row_; }  // which row of cells the row lies in
 
-  /// Moves on by `count` elements, at most to the start of the next row.
-  void advance(i64 count) {
-    position_ += count;
-    if (position_ == grid_.extent[2] * grid_.inner) next_row();
+  /// This row and those behind it that lie in the same cells.
+  i64 rows_left() const { return (std::min)(left_in_extent_[1], left_in_cell_[1]); }
+
+  /// Moves to a position `rows` rows further on.
+  /// Pre: rows <= rows_left(); the position is before the row's end.
+  void advance(i64 rows, i64 position) {
+    position_ = position;
+    if (rows > 0) skip(rows);
   }
 
  private:
-  void next_row() {
-    position_ = 0;
-    if (--left_in_extent_[1] > 0) {
-      if (--left_in_cell_[1] == 0) {
+  void skip(i64 rows) {
+    left_in_extent_[1] -= rows;
+    left_in_cell_[1] -= rows;
+    if (left_in_extent_[1] > 0) {
+      if (left_in_cell_[1] == 0) {
         left_in_cell_[1] = grid_.window[1];
         ++cell_row_;
       }
@@ -109,50 +114,82 @@ class lfc_reader {
  public:
   /// lfc: the LFC part of the blob.
   lfc_reader(const plan& p, const u8* lfc)
-      : grid_(p.grid()), meta_(p.codec().meta), lfc_(lfc), row_(p.grid()) {}
+      : grid_(p.grid()),
+        row_length_(grid_.extent[2] * grid_.inner),
+        meta_(p.codec().meta),
+        lfc_(lfc),
+        row_(p.grid()) {}
 
-  /// Calls function(begin, count, values) for consecutive stretches begin .. begin + count - 1 of
-  /// the `count` elements from `first` on. Pre: count is at most tile_elements.
-  template <class Function>
-  void visit(i64 first, int count, const Function& function) {
+  /// Those of the `count` elements from `first` on, and expand_slack floats more; until the next
+  /// call. Pre: count is at most tile_elements.
+  const float* values_of(i64 first, int count) {
     if (first != next_) row_.seek(first);
     next_ = first + count;
-    const i64 row_length = grid_.extent[2] * grid_.inner;
     // Rows that share their cells follow each other. A row that is pooled along itself alone shares
     // them with none, and may not be pooled to its end yet.
-    const bool shared = grid_.first_pooled < 2 && row_length <= tile_elements;
-    for (int begin = 0; begin < count;) {
-      const i64 length = std::min<i64>(row_length - row_.position(), count - begin);
-      if (!shared) {
-        expand(row_.position(), length);
-        function(begin, int(length), values_);
-      } else {
-        if (row_.cell_row() != expanded_row_) expand(0, row_length);
-        expanded_row_ = row_.cell_row();
-        function(begin, int(length), values_ + row_.position());
-      }
-      begin += int(length);
-      row_.advance(length);
-    }
+    const bool shared = grid_.first_pooled < 2 && row_length_ <= tile_elements;
+    for (int begin = 0; begin < count;)
+      begin += shared ? put_rows(count - begin, values_ + begin)
+                      : put_row(count - begin, values_ + begin);
+    return values_;
   }
 
  private:
-  void expand(i64 position, i64 count) {
+  /// Writes values of the row to its end, or `count` if that is less. Returns how many.
+  int put_row(int count, float* out) {
+    const i64 position = row_.position();
+    const int length = int(std::min<i64>(row_length_ - position, count));
+    expand(position, length, out);
+    const bool ends = position + length == row_length_;
+    row_.advance(ends ? 1 : 0, ends ? 0 : position + length);
+    return length;
+  }
+
+  /// The same for all rows that lie in the same cells, which are expanded once.
+  int put_rows(int count, float* out) {
+    if (row_.cell_row() != expanded_row_) expand(0, row_length_, expanded_);
+    expanded_row_ = row_.cell_row();
+    const i64 rows_left = row_.rows_left();
+    i64 position = row_.position();
+    i64 rows = 0;
+    int done = 0;
+    while (rows < rows_left && done < count) {
+      const int length = int(std::min<i64>(row_length_ - position, count - done));
+      copy(expanded_ + position, length, out + done);
+      done += length;
+      position += length;
+      if (position < row_length_) break;
+      position = 0;
+      ++rows;
+    }
+    row_.advance(rows, position);
+    return done;
+  }
+
+  void expand(i64 position, i64 count, float* out) {
     const i64 row_bytes = grid_.cells[2] * grid_.inner * size_bytes(meta_);
     const u8* const cells = lfc_ + row_.cell_row() * row_bytes;
     if (meta_ == dtype::f32) {
-      expand_row<float>(grid_, cells, position, count, values_);
+      expand_row<float>(grid_, cells, position, count, out);
     } else {
-      expand_row<bf16>(grid_, cells, position, count, values_);
+      expand_row<bf16>(grid_, cells, position, count, out);
     }
   }
 
+  /// Copies up to expand_slack floats beyond the count.
+  static void copy(const float* __restrict from, int count, float* __restrict to) {
+    for (int j = 0; j < count; j += expand_slack)
+      for (int i = j; i < j + expand_slack; ++i) to[i] = from[i];
+  }
+
   const cell_grid& grid_;
+  const i64 row_length_;
   const dtype meta_;
   const u8* const lfc_;
   row_walk row_;
   i64 next_ = -1;          // the element that row_ stands at
-  i64 expanded_row_ = -1;  // row of cells that values_ holds
+  i64 expanded_row_ = -1;  // row of cells that expanded_ holds
+  alignas(64) float expanded_[tile_elements + 2 * expand_slack] = {};
   alignas(64) float values_[tile_elements + 2 * expand_slack] = {};
 };
 

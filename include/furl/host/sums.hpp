@@ -102,6 +102,12 @@ inline void to_lfc(float* sums, int count, int elements, dtype meta) {
   for (int i = 0; i < count; ++i) sums[i] = lfc_value(cell_mean(sums[i], elements), meta);
 }
 
+/// The same for cells of different sizes.
+inline void to_lfc(float* __restrict sums, const float* __restrict elements, int count,
+                   dtype meta) {
+  for (int i = 0; i < count; ++i) sums[i] = lfc_value(div(sums[i], elements[i]), meta);
+}
+
 inline void store_lfc(const float* __restrict lfc, int count, dtype meta, u8* __restrict out) {
   if (meta == dtype::f32) {
     for (int i = 0; i < count; ++i) store_at(out, i, lfc[i]);

@@ -72,6 +72,13 @@ inline void dequantize_group(const u8* __restrict codes, int count, float lo, fl
     for (int i = 0; i < count; ++i) v[i] = canonical(v[i]);
 }
 
+/// The same plus the LFC of each. Every NaN is the canonical one.
+inline void dequantize_group(const u8* __restrict codes, int count, float lo, float step,
+                             const float* __restrict lfc, float* __restrict v) {
+  for (int j = 0; j < count; j += 32)
+    for (int i = j; i < j + 32; ++i) v[i] = canonical(add(dequantize(codes[i], step, lo), lfc[i]));
+}
+
 template <int Bits>
 void pack_tile(const tile_bytes& codes, u32* out) {
   for (int i = 0; i < words_per_row; ++i) {
