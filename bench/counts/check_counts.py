@@ -45,6 +45,12 @@ def cases():
     for operation in ["pack", "unpack"]:
         for bits in [1, 4]:
             yield operation, "u8", bits, "flat"
+    for operation in ["pack", "pack_stochastic", "unpack", "unpack_multiply"]:
+        for element in types:
+            for bits in [1, 2, 3, 4, 8]:
+                yield operation, element, bits, "flat"
+    for element in types:
+        yield "relu", element, 1, "flat"
 
 
 def measure(launcher, program, case):

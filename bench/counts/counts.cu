@@ -6,6 +6,8 @@
 //   furl_counts compress|decompress|decompress_add[_mixed] f32|f16|bf16 BITS SHAPE
 //   furl_counts squared_ranges f32|f16|bf16 BITS SHAPE
 //   furl_counts pack|unpack|allocate_widths u8 BITS
+//   furl_counts pack|pack_stochastic|unpack|unpack_multiply f32|f16|bf16 BITS, by a codebook
+//   furl_counts relu f32|f16|bf16 1
 // SHAPE is flat, without an LFC; or with one: features, sequence, channels_last, the side of square
 // planes under windows of 8 x 8, or odd for windows of 5 x 5.
 
@@ -125,6 +127,43 @@ pooled_shape make_shape(const std::string& name) {
   return {{((1 << 20) + side * side - 1) / (side * side), side, side}, {1, 8, 8}};
 }
 
+/// 2^bits levels from 1 to 2; for one bit those of a mask.
+codebook make_codebook(int bits, rounding mode) {
+  if (bits == 1 && mode == rounding::nearest) return positive_codebook();
+  std::vector<float> levels;
+  for (int i = 0; i < 1 << bits; ++i) levels.push_back(1.0f + float(i) / float((1 << bits) - 1));
+  return mode == rounding::nearest ? nearest_codebook(levels.data(), 1 << bits)
+                                   : stochastic_codebook(levels.data(), 1 << bits);
+}
+
+bool has_codebook(const std::string& operation) {
+  return operation.rfind("pack", 0) == 0 || operation.rfind("unpack", 0) == 0 ||
+         operation == "relu";
+}
+
+void run_coded(const std::string& operation, dtype type, int bits) {
+  const bool stochastic = operation == "pack_stochastic";
+  const codebook book = make_codebook(bits, stochastic ? rounding::stochastic : rounding::nearest);
+  const plan p = require(plan::make_codes(bits, {num_elements}));
+  const std::vector<u8> elements = make_elements(type);
+  u8* const x = device_memory(elements.size());
+  u8* const memory = device_memory(p.size_bytes());
+  require(cudaMemcpy(x, elements.data(), elements.size(), cudaMemcpyHostToDevice));
+  const const_values in{x, type, num_elements};
+  const values out{x, type, num_elements};
+  const bytes blob{memory, p.size_bytes()};
+  const const_bytes packed{memory, p.size_bytes()};
+  if (operation == "relu") {
+    require(relu(p, in, out, blob, nullptr));
+  } else if (operation == "unpack") {
+    require(unpack(p, packed, book, out, nullptr));
+  } else if (operation == "unpack_multiply") {
+    require(unpack_multiply(p, packed, book, in, out, nullptr));
+  } else {
+    require(pack(p, in, book, blob, {1, 2}, nullptr));
+  }
+}
+
 void run(std::string operation, dtype type, int bits, const std::string& shape_name) {
   const pooled_shape pooled = make_shape(shape_name);
   codec c;
@@ -162,18 +201,18 @@ int main(int argc, char** argv) {
   const std::string operation = argv[1];
   const std::string type = argv[2];
   const int bits = std::atoi(argv[3]);
+  const dtype elements = type == "f32" ? dtype::f32 : type == "f16" ? dtype::f16 : dtype::bf16;
   if (operation == "allocate_widths") {
     run_allocation(bits);
     std::printf("%lld\n", num_elements);
   } else if (type == "u8") {
     run_codes(operation, bits);
     std::printf("%lld\n", num_elements);
+  } else if (has_codebook(operation)) {
+    run_coded(operation, elements, bits);
+    std::printf("%lld\n", num_elements);
   } else {
-    run(operation,
-        type == "f32"   ? dtype::f32
-        : type == "f16" ? dtype::f16
-                        : dtype::bf16,
-        bits, argc > 4 ? argv[4] : "flat");
+    run(operation, elements, bits, argc > 4 ? argv[4] : "flat");
   }
   require(cudaDeviceSynchronize());
   return 0;

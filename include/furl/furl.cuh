@@ -4,9 +4,11 @@
 
 // Everything, for host and for device memory. Library code includes the parts it needs instead.
 
+#include "furl/codebook.cuh"
 #include "furl/codes.cuh"
 #include "furl/compress.cuh"
 #include "furl/decompress.cuh"
+#include "furl/relu.cuh"
 #include "furl/stash.cuh"
 #include "furl/widths.cuh"
 

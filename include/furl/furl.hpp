@@ -4,10 +4,13 @@
 
 // Everything for host memory. Library code includes the parts it needs instead.
 
+#include "furl/codebook.hpp"
+#include "furl/host/codebook.hpp"
 #include "furl/host/codes.hpp"
 #include "furl/host/compress.hpp"
 #include "furl/host/decompress.hpp"
 #include "furl/host/widths.hpp"
+#include "furl/host/relu.hpp"
 #include "furl/plan.hpp"
 #include "furl/plan_bytes.hpp"
 #include "furl/stash.hpp"

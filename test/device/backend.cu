@@ -11,6 +11,15 @@
 namespace furl::test {
 namespace {
 
+/// A negative count or an unknown type, which the library refuses, has no bytes to copy.
+u64 bytes_of(i64 count, dtype type) {
+  return count < 0 ? 0 : u64(count) * u64(size_bytes(type));
+}
+
+const_values const_view(values v) {
+  return {v.data, v.type, v.num_elements};
+}
+
 /// The device's copy of an array in host memory, made only if the pointer is not null.
 class mirror {
  public:
@@ -22,6 +31,8 @@ class mirror {
     buffer_.emplace(size, misalignment / element_bytes * element_bytes);
     buffer_->write(host);
   }
+  explicit mirror(const_values v)
+      : mirror(v.data, bytes_of(v.num_elements, v.type), u64(size_bytes(v.type))) {}
   void* data() const { return buffer_ ? buffer_->data() : nullptr; }
   template <class T>
   span<T> view(span<T> host) const {
@@ -35,13 +46,34 @@ class mirror {
   std::optional<device_buffer> buffer_;
 };
 
+/// An input and an output, which are one array on the device if they are in host memory.
+class elementwise {
+ public:
+  elementwise(const_values input, values output)
+      : in_place_(output.data == input.data),
+        input_(input),
+        output_(in_place_ ? const_values{nullptr, output.type, 0} : const_view(output)) {}
+  const_values input(const_values host) const {
+    return {input_.data(), host.type, host.num_elements};
+  }
+  values output(values host) const { return {written().data(), host.type, host.num_elements}; }
+  void copy_back(values host) const { written().copy_back(host.data); }
+
+ private:
+  const mirror& written() const { return in_place_ ? input_ : output_; }
+
+  bool in_place_;
+  mirror input_;
+  mirror output_;
+};
+
 class device_backend final : public backend {
  public:
   const char* name() const override { return "device"; }
 
   status compress(const plan& p, const_values x, bytes blob, random_key key,
                   const_bytes widths) override {
-    const mirror in(x.data, bytes_of(x.num_elements, x.type), u64(size_bytes(x.type)));
+    const mirror in(x);
     const mirror out(blob.data, blob.size_bytes);
     const mirror tile_widths(widths.data, widths.size_bytes);
     const device_buffer workspace(workspace_bytes(p));
@@ -124,12 +156,47 @@ class device_backend final : public backend {
     return s;
   }
 
- private:
-  /// A negative count or an unknown type, which the library refuses, has no bytes to copy.
-  static u64 bytes_of(i64 count, dtype type) {
-    return count < 0 ? 0 : u64(count) * u64(size_bytes(type));
+  status pack(const plan& p, const_values x, const codebook& book, bytes blob,
+              random_key key) override {
+    const mirror in(x);
+    const mirror out(blob.data, blob.size_bytes);
+    const status s = furl::pack(p, {in.data(), x.type, x.num_elements}, book,
+                                {out.data(), blob.size_bytes}, key, stream_);
+    stream_.wait();
+    out.copy_back(blob.data);
+    return s;
+  }
+  status unpack(const plan& p, const_bytes blob, const codebook& book, values y) override {
+    const mirror in(blob.data, blob.size_bytes);
+    const mirror out(const_view(y));
+    const status s = furl::unpack(p, {in.data(), blob.size_bytes}, book,
+                                  {out.data(), y.type, y.num_elements}, stream_);
+    stream_.wait();
+    out.copy_back(y.data);
+    return s;
+  }
+  status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, const_values g,
+                         values out) override {
+    const mirror packed(blob.data, blob.size_bytes);
+    const elementwise arrays(g, out);
+    const status s = furl::unpack_multiply(p, {packed.data(), blob.size_bytes}, book,
+                                           arrays.input(g), arrays.output(out), stream_);
+    stream_.wait();
+    arrays.copy_back(out);
+    return s;
+  }
+  status relu(const plan& p, const_values x, values y, bytes blob) override {
+    const elementwise arrays(x, y);
+    const mirror mask(blob.data, blob.size_bytes);
+    const status s =
+        furl::relu(p, arrays.input(x), arrays.output(y), {mask.data(), blob.size_bytes}, stream_);
+    stream_.wait();
+    arrays.copy_back(y);
+    mask.copy_back(blob.data);
+    return s;
   }
 
+ private:
   static options options_of(const_bytes widths, const mirror& copy,
                             const device_buffer& workspace) {
     options o;
@@ -142,7 +209,7 @@ class device_backend final : public backend {
   status restore(const plan& p, const_bytes blob, values y, const_bytes widths,
                  const Function& function) {
     const mirror in(blob.data, blob.size_bytes);
-    const mirror out(y.data, bytes_of(y.num_elements, y.type), u64(size_bytes(y.type)));
+    const mirror out(const_view(y));
     const mirror tile_widths(widths.data, widths.size_bytes);
     const device_buffer workspace(workspace_bytes(p));
     const status s = function(p, {in.data(), blob.size_bytes}, {out.data(), y.type, y.num_elements},

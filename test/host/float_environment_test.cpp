@@ -11,6 +11,7 @@
 #include <cmath>
 #include <string>
 
+#include "support/coded.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 
@@ -85,6 +86,24 @@ class in_mode final : public backend {
     const mode callers(direction_, flush_);
     return inner_.allocate_widths(sum_of_widths, sensitivity, squared_range, widths);
   }
+  status pack(const plan& p, const_values x, const codebook& book, bytes blob,
+              random_key key) override {
+    const mode callers(direction_, flush_);
+    return inner_.pack(p, x, book, blob, key);
+  }
+  status unpack(const plan& p, const_bytes blob, const codebook& book, values y) override {
+    const mode callers(direction_, flush_);
+    return inner_.unpack(p, blob, book, y);
+  }
+  status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, const_values g,
+                         values out) override {
+    const mode callers(direction_, flush_);
+    return inner_.unpack_multiply(p, blob, book, g, out);
+  }
+  status relu(const plan& p, const_values x, values y, bytes blob) override {
+    const mode callers(direction_, flush_);
+    return inner_.relu(p, x, y, blob);
+  }
 
  private:
   backend& inner_;
@@ -135,6 +154,40 @@ outputs run_all(backend& engine, dtype type, const extents& window) {
   return out;
 }
 
+struct coded_outputs {
+  std::vector<u8> blob;
+  std::vector<u8> levels;
+  std::vector<u8> products;
+  std::vector<u8> rectified;
+  std::vector<u8> mask;
+};
+
+/// The same for codebooks: thresholds, levels, distances and products, some of them subnormal.
+coded_outputs run_coded(backend& engine, dtype type, rounding mode) {
+  std::vector<float> levels;
+  for (int i = 0; i < 50; ++i) levels.push_back(float(i) * 0x1.2p-126f);
+  for (int i = 0; i < 50; ++i) levels.push_back(levels.back() * 5.7f);
+  const codebook book = mode == rounding::nearest ? nearest_codebook(levels.data(), 100)
+                                                  : stochastic_codebook(levels.data(), 100);
+  constexpr i64 n = 3000;
+  const plan p = *plan::make_codes(7, {n});
+  const plan one = *plan::make_codes(1, {n});
+  auto x = normal_floats(n, 6);
+  for (std::size_t i = 0; i < 2000; ++i) x[i] *= i < 1000 ? 0x1p-130f : 0x1p-122f;
+  const auto elements = reference::from_floats(x, type);
+  coded_outputs out;
+  out.blob = pack(engine, p, elements, type, book, {1, 2});
+  out.levels = unpack(engine, p, out.blob, book, type);
+  out.products = unpack_multiply(engine, p, out.blob, book, elements, type);
+  guarded_buffer y(elements);
+  guarded_buffer mask(one.size_bytes());
+  EXPECT_TRUE(
+      engine.relu(one, {y.data(), type, n}, {y.data(), type, n}, {mask.data(), mask.size()}));
+  out.rectified = y.bytes();
+  out.mask = mask.bytes();
+  return out;
+}
+
 class FloatEnvironment : public testing::TestWithParam<bool> {
  protected:
   static void expect_same_as_default(int rounding_direction, bool flush) {
@@ -144,6 +197,14 @@ class FloatEnvironment : public testing::TestWithParam<bool> {
       for (const dtype type : all_types) {
         SCOPED_TRACE(std::string(engine->name()) + " " + name(type));
         EXPECT_TRUE(run_all(changed, type, window) == run_all(*engine, type, window));
+        const auto mode = GetParam() ? rounding::stochastic : rounding::nearest;
+        const coded_outputs coded = run_coded(*engine, type, mode);
+        const coded_outputs changed_coded = run_coded(changed, type, mode);
+        EXPECT_EQ(changed_coded.blob, coded.blob);
+        EXPECT_EQ(changed_coded.levels, coded.levels);
+        EXPECT_EQ(changed_coded.products, coded.products);
+        EXPECT_EQ(changed_coded.rectified, coded.rectified);
+        EXPECT_EQ(changed_coded.mask, coded.mask);
       }
     }
   }

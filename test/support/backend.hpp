@@ -29,6 +29,12 @@ class backend {
                                     span<float> of_tiles) = 0;
   virtual status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
                                  span<const double> squared_range, bytes widths) = 0;
+  virtual status pack(const plan& p, const_values x, const codebook& book, bytes blob,
+                      random_key key) = 0;
+  virtual status unpack(const plan& p, const_bytes blob, const codebook& book, values y) = 0;
+  virtual status unpack_multiply(const plan& p, const_bytes blob, const codebook& book,
+                                 const_values g, values out) = 0;
+  virtual status relu(const plan& p, const_values x, values y, bytes blob) = 0;
 };
 
 /// The host engine with a number of threads.
@@ -66,6 +72,20 @@ class host_backend final : public backend {
   status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
                          span<const double> squared_range, bytes widths) override {
     return host::allocate_widths(sum_of_widths, sensitivity, squared_range, widths);
+  }
+  status pack(const plan& p, const_values x, const codebook& book, bytes blob,
+              random_key key) override {
+    return host::pack(p, x, book, blob, key, &pool_);
+  }
+  status unpack(const plan& p, const_bytes blob, const codebook& book, values y) override {
+    return host::unpack(p, blob, book, y, &pool_);
+  }
+  status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, const_values g,
+                         values out) override {
+    return host::unpack_multiply(p, blob, book, g, out, &pool_);
+  }
+  status relu(const plan& p, const_values x, values y, bytes blob) override {
+    return host::relu(p, x, y, blob, &pool_);
   }
 
  private:

@@ -118,4 +118,18 @@ __device__ __forceinline__ void clear_absent(u32 (&codes)[rows_per_tile], int co
   }
 }
 
+/// Codes of one bit, as the blob has them: bit r of byte k of a lane's word is that of row r and
+/// column 4 * lane + k. The bits of elements that a partial last tile has.
+/// Threads : any. Shared : none. Sync : none.
+/// Pre     : 1 <= count <= 1024.
+__device__ __forceinline__ u32 present_bits(int count) {
+  u32 codes[rows_per_tile];
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row) codes[row] = in_each_byte(1);
+  clear_absent(codes, count);
+  u32 packed[1];
+  pack_columns<1>(codes, packed);
+  return packed[0];
+}
+
 }  // namespace furl

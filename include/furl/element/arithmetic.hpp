@@ -174,6 +174,10 @@ FURL_HD bool is_nan(float x) {
   return (bits_of(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
+FURL_HD bool is_zero(float x) {
+  return (bits_of(x) & 0x7fffffffu) == 0;
+}
+
 /// Whether x is neither a NaN nor an infinity.
 FURL_HD bool is_finite(float x) {
   return (bits_of(x) & 0x7f800000u) != 0x7f800000u;

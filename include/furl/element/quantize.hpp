@@ -59,6 +59,11 @@ FURL_HD float dequantize(u32 code, float step, float lo) {
   return fma(float(int(code)), step, lo);
 }
 
+/// A gradient times a level of a codebook (README, A9). A level of 0 drops it, whatever it is.
+FURL_HD float scale_by_level(float g, float level) {
+  return is_zero(level) ? 0.0f : mul(g, level);
+}
+
 /// Bit pattern of lo or step as stored in bf16: exact.
 FURL_HD u16 stored_bf16(float x) {
   return u16(bits_of(x) >> 16);

@@ -1,0 +1,211 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Values to codes by a codebook, and back to levels, in host memory (README, A9).
+
+#include <cstring>
+
+#include "furl/codebook.hpp"
+#include "furl/codebook_arguments.hpp"
+#include "furl/config.hpp"
+#include "furl/dtype.hpp"
+#include "furl/element/quantize.hpp"
+#include "furl/host/arguments.hpp"
+#include "furl/host/codes.hpp"
+#include "furl/host/float_environment.hpp"
+#include "furl/host/random.hpp"
+#include "furl/host/tile.hpp"
+#include "furl/plan.hpp"
+#include "furl/status.hpp"
+#include "furl/view.hpp"
+
+namespace furl::host {
+
+namespace detail {
+
+/// counts[i] = how many thresholds are at most x[i], for a tile. One loop over all of them is
+/// faster than a search as long as they are few. Pre: thresholds has 255 numbers, ascending, NaN
+/// from num_thresholds on.
+inline void count_thresholds(const float* __restrict x, const float* __restrict thresholds,
+                             int num_thresholds, u8* __restrict counts) {
+  constexpr int few = 15;
+  constexpr int chunk = 32;
+  for (int j = 0; j < tile_elements; j += chunk) {
+    int n[chunk] = {};
+    if (num_thresholds <= few) {
+      for (int t = 0; t < num_thresholds; ++t)
+        for (int i = 0; i < chunk; ++i) n[i] += int(x[j + i] >= thresholds[t]);
+    } else {
+      for (int step = max_levels / 2; step > 0; step /= 2)
+        for (int i = 0; i < chunk; ++i) n[i] += x[j + i] >= thresholds[n[i] + step - 1] ? step : 0;
+    }
+    for (int i = 0; i < chunk; ++i) counts[j + i] = u8(n[i]);
+  }
+}
+
+/// Makes codes of tiles.
+class value_coder {
+ public:
+  value_coder(const codebook& book, random_key key) : book_(book), key_(key) {
+    const float_environment environment;
+    const bool nearest = book.rounding == rounding::nearest;
+    // A level is the beginning of an interval: all but the first and the last are counted.
+    const float* const from = nearest ? book.threshold : book.level + 1;
+    num_thresholds_ = nearest ? book.num_levels - 1 : book.num_levels - 2;
+    for (int i = 0; i < max_levels - 1; ++i)
+      thresholds_[i] = i < num_thresholds_ ? from[i] : float_of(f32_nan_bits);
+    for (int i = 0; !nearest && i < book.num_levels - 1; ++i)
+      inverse_[i] = div(1.0f, sub(book.level[i + 1], book.level[i]));
+  }
+
+  /// Codes of a tile, of which the first `count` elements are present; the others get 0.
+  void encode(float* x, int count, i64 tile, u8* codes) const {
+    const float_environment environment;
+    for (int i = count; i < tile_elements; ++i) x[i] = 0.0f;
+    if (book_.rounding == rounding::stochastic) {
+      encode_stochastic(x, tile, codes);
+    } else {
+      count_thresholds(x, thresholds_, num_thresholds_, codes);
+    }
+    std::memset(codes + count, 0, static_cast<std::size_t>(tile_elements - count));
+  }
+
+ private:
+  void encode_stochastic(float* x, i64 tile, u8* codes) const {
+    const float first = book_.level[0];
+    const float last = book_.level[book_.num_levels - 1];
+    for (int i = 0; i < tile_elements; ++i) {
+      x[i] = x[i] > first ? x[i] : first;  // NaN too
+      x[i] = x[i] < last ? x[i] : last;
+    }
+    count_thresholds(x, thresholds_, num_thresholds_, codes);
+    tile_bytes random;
+    random_tile(u64(tile), key_, random.word);
+    const auto* const u = reinterpret_cast<const u8*>(random.word);
+    for (int i = 0; i < tile_elements; ++i) {
+      const int interval = codes[i];
+      const u32 fixed = fixed_point(x[i], book_.level[interval], inverse_[interval]);
+      codes[i] = u8(u32(interval) + round_code(fixed, u[i]));
+    }
+  }
+
+  const codebook& book_;
+  const random_key key_;
+  int num_thresholds_;
+  float thresholds_[max_levels - 1];
+  float inverse_[max_levels] = {};
+};
+
+/// Levels of codes. A code that names no level stands for 0.
+class level_reader {
+ public:
+  explicit level_reader(const codebook& book) : num_levels_(book.num_levels) {
+    for (int i = 0; i < book.num_levels; ++i) level_[i] = book.level[i];
+  }
+
+  /// Levels of a tile of a blob.
+  void load(const plan& p, const_bytes blob, i64 tile, float* v) const {
+    const int bits = p.codec().bits;
+    tile_bytes packed;
+    load_codes(static_cast<const u8*>(blob.data) + tile * bits * row_elements, bits, packed);
+    const auto* const codes = reinterpret_cast<const u8*>(packed.word);
+    if (num_levels_ == 2 && bits == 1) {  // selects, which vectorise
+      const u32 low = bits_of(level_[0]);
+      const u32 high = bits_of(level_[1]);
+      for (int i = 0; i < tile_elements; ++i) v[i] = float_of(select(codes[i] != 0, high, low));
+    } else {
+      for (int i = 0; i < tile_elements; ++i) v[i] = level_[codes[i]];
+    }
+  }
+
+ private:
+  int num_levels_;
+  float level_[max_levels] = {};
+};
+
+}  // namespace detail
+
+/// Codes the values of x by a codebook.
+/// x    : host, plan.num_elements() elements of any dtype, at any alignment.
+/// book : at most 2^bits levels for a plan of `bits` bits.
+/// blob : host, plan.size_bytes() bytes or more; aligned to 16 bytes; apart from x.
+/// key  : of the random stream; each call takes another. Not used by nearest rounding.
+/// Errors: see status. The plan must come from plan::make_codes. Allocates nothing.
+inline status pack(const plan& p, const_values x, const codebook& book, bytes blob, random_key key,
+                   thread_pool* pool = nullptr) {
+  const const_bytes out{blob.data, blob.size_bytes};
+  if (const status s = furl::detail::check_coded_values(p, x, "x", out); !s) return s;
+  if (const status s = furl::detail::check_codebook(book, p.codec().bits); !s) return s;
+  const detail::value_coder coder(book, key);
+  with_type(x.type, [&](auto element) {
+    detail::for_each_tile(p, pool, [&](i64 tile) {
+      const int count = detail::elements_in_tile(p, tile);
+      alignas(64) float values[tile_elements];
+      detail::load_floats<decltype(element)>(x.data, tile * tile_elements, count, values);
+      detail::tile_bytes codes;
+      coder.encode(values, count, tile, reinterpret_cast<u8*>(codes.word));
+      detail::store_codes(codes, p.codec().bits,
+                          static_cast<u8*>(blob.data) + tile * p.codec().bits * row_elements);
+    });
+  });
+  return {};
+}
+
+/// Writes the levels of packed codes, a code that names no level as 0. Values beyond the largest
+/// finite f16 or bf16 become that one.
+/// blob : host, the plan.size_bytes() bytes that pack wrote; aligned to 16 bytes.
+/// y    : host, plan.num_elements() elements of any dtype, at any alignment; all of them are
+///        written; apart from the blob.
+/// Errors: see status. The plan must come from plan::make_codes. Allocates nothing.
+inline status unpack(const plan& p, const_bytes blob, const codebook& book, values y,
+                     thread_pool* pool = nullptr) {
+  const const_values out{y.data, y.type, y.num_elements};
+  if (const status s = furl::detail::check_coded_values(p, out, "y", blob); !s) return s;
+  if (const status s = furl::detail::check_codebook(book, p.codec().bits); !s) return s;
+  const detail::level_reader levels(book);
+  with_type(y.type, [&](auto element) {
+    using type = decltype(element);
+    detail::for_each_tile(p, pool, [&](i64 tile) {
+      const float_environment environment;
+      alignas(64) float v[tile_elements];
+      levels.load(p, blob, tile, v);
+      u8* const to = static_cast<u8*>(y.data) + tile * tile_elements * i64(sizeof(type));
+      const int count = detail::elements_in_tile(p, tile);
+      for (int i = 0; i < count; ++i) detail::store_at(to, i, saturate_to<type>(v[i]));
+    });
+  });
+  return {};
+}
+
+/// Multiplies each element of g by the level of its code, in f32, and rounds the product once to
+/// g's dtype. A level of 0 gives +0, whatever g is: an infinity or NaN too. This is the backward
+/// pass of everything that multiplies gradients by a few numbers: ReLU, dropout, few-bit
+/// activations.
+/// g   : host, plan.num_elements() elements of any dtype, at any alignment; apart from the blob.
+/// out : likewise, of g's dtype; g itself, or apart from it.
+/// blob, book, errors: as unpack.
+inline status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, const_values g,
+                              values out, thread_pool* pool = nullptr) {
+  if (const status s = furl::detail::check_coded_output(p, g, "g", out, "out", blob); !s) return s;
+  if (const status s = furl::detail::check_codebook(book, p.codec().bits); !s) return s;
+  const detail::level_reader levels(book);
+  with_type(g.type, [&](auto element) {
+    using type = decltype(element);
+    detail::for_each_tile(p, pool, [&](i64 tile) {
+      const float_environment environment;
+      alignas(64) float v[tile_elements];
+      alignas(64) float gradient[tile_elements];
+      const i64 first = tile * tile_elements;
+      const int count = detail::elements_in_tile(p, tile);
+      levels.load(p, blob, tile, v);
+      detail::load_floats<type>(g.data, first, count, gradient);
+      u8* const to = static_cast<u8*>(out.data) + first * i64(sizeof(type));
+      for (int i = 0; i < count; ++i)
+        detail::store_at(to, i, round_to<type>(scale_by_level(gradient[i], v[i])));
+    });
+  });
+  return {};
+}
+
+}  // namespace furl::host

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE GRID. ReLU and its mask in one pass: one warp a tile.
+
+#include "furl/block/codebook.cuh"
+#include "furl/block/intrinsics.cuh"
+#include "furl/block/tile.cuh"
+#include "furl/codebook.hpp"
+#include "furl/config.hpp"
+#include "furl/kernel/launch.cuh"
+#include "furl/kernel/masked.cuh"
+
+namespace furl::kernel {
+
+template <class T>
+__global__ void __launch_bounds__(block_threads) relu(masked_arrays<T> a) {
+  for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int count, i64, u32* word) {
+    __stcs(word, encode_binary(x, count, minus_positive{}));
+    FURL_UNROLL
+    for (auto& row : x.word) {
+      FURL_UNROLL
+      for (auto& element : row) {
+        if constexpr (sizeof(T) == 4) {
+          element = max_nan_zero(element);
+        } else {
+          element = max_nan_pair<T>(element, 0u);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace furl::kernel
