@@ -49,8 +49,12 @@ def cases():
         for element in types:
             for bits in [1, 2, 3, 4, 8]:
                 yield operation, element, bits, "flat"
-    for element in types:
-        yield "relu", element, 1, "flat"
+    for operation in ["relu", "dropout", "dropout_masked"]:
+        for element in types:
+            yield operation, element, 1, "flat"
+    for operation in ["max_pool", "max_pool_backward"]:  # the second with the first
+        for bits in [2, 4]:
+            yield operation, "f32", bits, "flat"
 
 
 def measure(launcher, program, case):

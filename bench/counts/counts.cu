@@ -7,7 +7,8 @@
 //   furl_counts squared_ranges f32|f16|bf16 BITS SHAPE
 //   furl_counts pack|unpack|allocate_widths u8 BITS
 //   furl_counts pack|pack_stochastic|unpack|unpack_multiply f32|f16|bf16 BITS, by a codebook
-//   furl_counts relu f32|f16|bf16 1
+//   furl_counts relu|dropout|dropout_masked f32|f16|bf16 1
+//   furl_counts max_pool|max_pool_backward f32|f16|bf16 BITS: 2 for 2 x 2 windows, 4 for 3 x 3
 // SHAPE is flat, without an LFC; or with one: features, sequence, channels_last, the side of square
 // planes under windows of 8 x 8, or odd for windows of 5 x 5.
 
@@ -112,6 +113,22 @@ options make_mixed_options(const plan& p, int bits) {
   return o;
 }
 
+/// Windows every two elements, 2 x 2 or 3 x 3, on images of 64 x 64.
+void run_max_pool(const std::string& operation, dtype type, int bits) {
+  const pool_window window = bits == 2 ? pool_window{} : pool_window{{3, 3}, {2, 2}, {1, 1}};
+  const max_pool_plan p = require(max_pool_plan::make({num_elements / 4096, 64, 64}, window));
+  const std::vector<u8> elements = make_elements(type, num_elements);
+  u8* const x = device_memory(elements.size());
+  u8* const y = device_memory(elements.size());
+  u8* const blob = device_memory(p.codes().size_bytes());
+  require(cudaMemcpy(x, elements.data(), elements.size(), cudaMemcpyHostToDevice));
+  require(max_pool(p, {x, type, num_elements}, {y, type, p.num_outputs()},
+                   {blob, p.codes().size_bytes()}, nullptr));
+  if (operation == "max_pool") return;
+  require(max_pool_backward(p, {blob, p.codes().size_bytes()}, {y, type, p.num_outputs()},
+                            {x, type, num_elements}, nullptr));
+}
+
 struct pooled_shape {
   extents shape;
   extents window;
@@ -138,14 +155,14 @@ codebook make_codebook(int bits, rounding mode) {
 
 bool has_codebook(const std::string& operation) {
   return operation.rfind("pack", 0) == 0 || operation.rfind("unpack", 0) == 0 ||
-         operation == "relu";
+         operation == "relu" || operation.rfind("dropout", 0) == 0;
 }
 
 void run_coded(const std::string& operation, dtype type, int bits) {
   const bool stochastic = operation == "pack_stochastic";
   const codebook book = make_codebook(bits, stochastic ? rounding::stochastic : rounding::nearest);
   const plan p = require(plan::make_codes(bits, {num_elements}));
-  const std::vector<u8> elements = make_elements(type);
+  const std::vector<u8> elements = make_elements(type, num_elements);
   u8* const x = device_memory(elements.size());
   u8* const memory = device_memory(p.size_bytes());
   require(cudaMemcpy(x, elements.data(), elements.size(), cudaMemcpyHostToDevice));
@@ -155,6 +172,10 @@ void run_coded(const std::string& operation, dtype type, int bits) {
   const const_bytes packed{memory, p.size_bytes()};
   if (operation == "relu") {
     require(relu(p, in, out, blob, nullptr));
+  } else if (operation == "dropout") {
+    require(dropout(in, 0.1, out, {1, 2}, nullptr));
+  } else if (operation == "dropout_masked") {
+    require(dropout(p, in, 0.1, out, blob, {1, 2}, nullptr));
   } else if (operation == "unpack") {
     require(unpack(p, packed, book, out, nullptr));
   } else if (operation == "unpack_multiply") {
@@ -207,6 +228,9 @@ int main(int argc, char** argv) {
     std::printf("%lld\n", num_elements);
   } else if (type == "u8") {
     run_codes(operation, bits);
+    std::printf("%lld\n", num_elements);
+  } else if (operation.rfind("max_pool", 0) == 0) {
+    run_max_pool(operation, elements, bits);
     std::printf("%lld\n", num_elements);
   } else if (has_codebook(operation)) {
     run_coded(operation, elements, bits);

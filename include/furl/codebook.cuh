@@ -17,6 +17,8 @@
 
 #if !defined(__CUDACC_RTC__)
 
+FURL_HIDDEN_BEGIN
+
 namespace furl {
 
 namespace detail {
@@ -31,12 +33,12 @@ inline status check_device_key(const options& o) {
 }
 
 /// Launches the kernel for codebooks of SearchBits bits or more that has as many as the book.
-template <int SearchBits = 1, class T>
+template <class Architectures, int SearchBits = 1, class T>
 status launch_search(const plan& p, const codebook& book, const T* x, u8* blob,
                      const kernel::key_argument& key, cudaStream_t stream) {
   if constexpr (SearchBits < max_bits) {
     if (book.bits() > SearchBits)
-      return launch_search<SearchBits + 1>(p, book, x, blob, key, stream);
+      return launch_search<Architectures, SearchBits + 1>(p, book, x, blob, key, stream);
   }
   const unsigned blocks = kernel::blocks_of_few_tiles(p.num_tiles());
   if (book.rounding == rounding::stochastic)
@@ -48,17 +50,17 @@ status launch_search(const plan& p, const codebook& book, const T* x, u8* blob,
                         p.codec().bits, book, x, blob);
 }
 
-template <class T>
+template <class Architectures, class T>
 status launch_pack(const plan& p, const codebook& book, const T* x, u8* blob,
                    const kernel::key_argument& key, cudaStream_t stream) {
   if (p.codec().bits > 1 || book.rounding == rounding::stochastic)
-    return launch_search(p, book, x, blob, key, stream);
+    return launch_search<Architectures>(p, book, x, blob, key, stream);
   const kernel::masked_arrays<T> arrays(p.num_elements(), x, nullptr, reinterpret_cast<u32*>(blob));
   return kernel::launch(kernel::pack_binary<T>, kernel::blocks_of_few_tiles(p.num_tiles()),
                         kernel::block_threads, stream, arrays, book.threshold[0]);
 }
 
-template <class T>
+template <class Architectures, class T>
 status launch_multiply(const plan& p, const codebook& book, u8* blob, const T* g, T* out,
                        cudaStream_t stream) {
   const unsigned blocks = kernel::blocks_of_few_tiles(p.num_tiles());
@@ -81,8 +83,9 @@ status launch_multiply(const plan& p, const codebook& book, u8* blob, const T* g
 /// stream : as for compress; options.device_key too.
 /// Errors: see status; nothing is launched for a bad argument. The plan must come from
 /// plan::make_codes. Allocates nothing and waits for nothing.
-inline status pack(const plan& p, const_values x, const codebook& book, bytes blob, random_key key,
-                   cudaStream_t stream, const options& o = {}) {
+template <class Architectures = kernel::architectures>
+status pack(const plan& p, const_values x, const codebook& book, bytes blob, random_key key,
+            cudaStream_t stream, const options& o = {}) {
   const const_bytes out{blob.data, blob.size_bytes};
   if (const status s = detail::check_coded_values(p, x, "x", out); !s) return s;
   if (const status s = detail::check_element_alignment(x.data, x.type, "x"); !s) return s;
@@ -95,9 +98,9 @@ inline status pack(const plan& p, const_values x, const codebook& book, bytes bl
   if (const status s = detail::check_memory(p, x.data, "x", blob.data, o, scope.device()); !s)
     return s;
   return with_type(x.type, [&](auto element) {
-    return detail::launch_pack(p, book, static_cast<const decltype(element)*>(x.data),
-                               static_cast<u8*>(blob.data), kernel::key_argument{key, o.device_key},
-                               stream);
+    return detail::launch_pack<Architectures>(
+        p, book, static_cast<const decltype(element)*>(x.data), static_cast<u8*>(blob.data),
+        kernel::key_argument{key, o.device_key}, stream);
   });
 }
 
@@ -107,8 +110,9 @@ inline status pack(const plan& p, const_values x, const codebook& book, bytes bl
 /// y    : device, plan.num_elements() elements of any dtype, aligned to one element; to four, it is
 ///        fast. All of them are written; apart from the blob.
 /// book, stream, errors: as for pack.
-inline status unpack(const plan& p, const_bytes blob, const codebook& book, values y,
-                     cudaStream_t stream) {
+template <class Architectures = kernel::architectures>
+status unpack(const plan& p, const_bytes blob, const codebook& book, values y,
+              cudaStream_t stream) {
   const const_values out{y.data, y.type, y.num_elements};
   if (const status s = detail::check_coded_values(p, out, "y", blob); !s) return s;
   if (const status s = detail::check_element_alignment(y.data, y.type, "y"); !s) return s;
@@ -134,8 +138,9 @@ inline status unpack(const plan& p, const_bytes blob, const codebook& book, valu
 ///       fast; apart from the blob.
 /// out : likewise, of g's dtype; g itself, or apart from it.
 /// blob, book, stream, errors: as for unpack.
-inline status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, const_values g,
-                              values out, cudaStream_t stream) {
+template <class Architectures = kernel::architectures>
+status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, const_values g,
+                       values out, cudaStream_t stream) {
   if (const status s = detail::check_coded_output(p, g, "g", out, "out", blob); !s) return s;
   if (const status s = detail::check_element_alignment(g.data, g.type, "g"); !s) return s;
   if (const status s = detail::check_element_alignment(out.data, out.type, "out"); !s) return s;
@@ -148,12 +153,14 @@ inline status unpack_multiply(const plan& p, const_bytes blob, const codebook& b
   if (const status s = detail::check_reachable(out.data, scope.device(), "out"); !s) return s;
   return with_type(g.type, [&](auto element) {
     using type = decltype(element);
-    return detail::launch_multiply(p, book, static_cast<u8*>(const_cast<void*>(blob.data)),
-                                   static_cast<const type*>(g.data), static_cast<type*>(out.data),
-                                   stream);
+    return detail::launch_multiply<Architectures>(
+        p, book, static_cast<u8*>(const_cast<void*>(blob.data)), static_cast<const type*>(g.data),
+        static_cast<type*>(out.data), stream);
   });
 }
 
 }  // namespace furl
+
+FURL_HIDDEN_END
 
 #endif

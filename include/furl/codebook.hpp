@@ -6,13 +6,14 @@
 // without metadata (README, A9). It covers signs and masks, the levels of TinyScript and the
 // derivatives of few-bit activations, and is a plain value that host and device take alike.
 
-#include "furl/codec.hpp"
 #include "furl/config.hpp"
-#include "furl/element/arithmetic.hpp"
+#include "furl/element/quantize.hpp"
 
 namespace furl {
 
-inline constexpr int max_levels = 256;
+inline namespace v0_1 {
+
+inline constexpr int max_levels = 256;                 // of a codebook
 inline constexpr float smallest_positive = 0x1p-149f;  // x is above 0 if it is at least this
 
 /// How values become codes and what codes stand for. Entries beyond num_levels are not used.
@@ -31,6 +32,12 @@ struct codebook {
     return b;
   }
 };
+
+}  // namespace v0_1
+
+#if !defined(__CUDACC_RTC__)
+
+FURL_HIDDEN_BEGIN
 
 // ---- Making codebooks -------------------------------------------------------------------------
 // num_levels is not checked here: calls refuse a codebook whose num_levels is not 2..256.
@@ -69,5 +76,9 @@ constexpr codebook stochastic_codebook(const float* levels, int num_levels) {
   for (int i = 0; i < num_levels && i < max_levels; ++i) book.level[i] = levels[i];
   return book;
 }
+
+FURL_HIDDEN_END
+
+#endif
 
 }  // namespace furl

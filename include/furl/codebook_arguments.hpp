@@ -10,12 +10,14 @@
 #include "furl/config.hpp"
 #include "furl/element/arithmetic.hpp"
 #include "furl/element/quantize.hpp"
-#include "furl/host/float_environment.hpp"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
 #include "furl/view.hpp"
 
 #if !defined(__CUDACC_RTC__)
+#include "furl/host/float_environment.hpp"
+
+FURL_HIDDEN_BEGIN
 
 namespace furl::detail {
 
@@ -95,5 +97,7 @@ inline status check_masked(const plan& p, const_values x, values y, const_bytes 
 }
 
 }  // namespace furl::detail
+
+FURL_HIDDEN_END
 
 #endif

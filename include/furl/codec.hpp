@@ -6,6 +6,7 @@
 
 #include "furl/config.hpp"
 #include "furl/dtype.hpp"
+#include "furl/element/quantize.hpp"
 
 #if !defined(__CUDACC_RTC__)
 #include <initializer_list>
@@ -45,9 +46,6 @@ constexpr bool operator==(const extents& a, const extents& b) {
 constexpr bool operator!=(const extents& a, const extents& b) {
   return !(a == b);
 }
-
-/// How a value between two codes is rounded (README, A5 and A6).
-enum class rounding : u8 { stochastic, nearest };
 
 /// What to do with a tensor. The defaults are ActNN's; window = {1, 1, 8, 8} makes it DIVISION on
 /// NCHW.

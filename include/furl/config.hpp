@@ -45,6 +45,13 @@
 #define FURL_UNROLL
 #endif
 
+// FURL_NO_UNROLL keeps a loop of few iterations as it is on the device.
+#if defined(__CUDA_ARCH__)
+#define FURL_NO_UNROLL _Pragma("unroll 1")
+#else
+#define FURL_NO_UNROLL
+#endif
+
 // Symbols. Two shared libraries of a process may hold furl in different versions, or built for
 // different machines, and the loader must not give one the functions of the other. So all that
 // computes or launches is hidden: the function marked FURL_HIDDEN, or what stands between

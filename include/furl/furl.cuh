@@ -8,6 +8,8 @@
 #include "furl/codes.cuh"
 #include "furl/compress.cuh"
 #include "furl/decompress.cuh"
+#include "furl/dropout.cuh"
+#include "furl/max_pool.cuh"
 #include "furl/relu.cuh"
 #include "furl/stash.cuh"
 #include "furl/widths.cuh"

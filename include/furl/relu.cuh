@@ -15,19 +15,21 @@
 
 #if !defined(__CUDACC_RTC__)
 
+FURL_HIDDEN_BEGIN
+
 namespace furl {
 
 /// y = x where x > 0, NaN where x is NaN, else +0; and the mask of x > 0, which is false for NaN,
-/// in the same pass. The backward pass is unpack_multiply with positive_codebook(). x      :
-/// device, plan.num_elements() elements of any dtype, aligned to one element; to four, it
-///          is fast.
+/// in the same pass. The backward pass is unpack_multiply with positive_codebook().
+/// x      : device, plan.num_elements() elements of any dtype, aligned to one; to four, it is fast.
 /// y      : likewise, of x's dtype; x itself, or apart from it.
 /// blob   : device, the mask: plan.size_bytes() bytes or more; aligned to 16 bytes; apart from x
 ///          and y.
 /// stream : as for compress.
 /// Errors: see status; nothing is launched for a bad argument. The plan must come from
 /// plan::make_codes with 1 bit. Allocates nothing and waits for nothing.
-inline status relu(const plan& p, const_values x, values y, bytes blob, cudaStream_t stream) {
+template <class Architectures = kernel::architectures>
+status relu(const plan& p, const_values x, values y, bytes blob, cudaStream_t stream) {
   if (const status s = detail::check_masked(p, x, y, {blob.data, blob.size_bytes}); !s) return s;
   if (const status s = detail::check_element_alignment(x.data, x.type, "x"); !s) return s;
   if (const status s = detail::check_element_alignment(y.data, y.type, "y"); !s) return s;
@@ -48,5 +50,7 @@ inline status relu(const plan& p, const_values x, values y, bytes blob, cudaStre
 }
 
 }  // namespace furl
+
+FURL_HIDDEN_END
 
 #endif

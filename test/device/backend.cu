@@ -195,6 +195,48 @@ class device_backend final : public backend {
     mask.copy_back(blob.data);
     return s;
   }
+  status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob) override {
+    const mirror in(x);
+    const mirror out(const_view(y));
+    const mirror indices(blob.data, blob.size_bytes);
+    const status s =
+        furl::max_pool(p, {in.data(), x.type, x.num_elements}, {out.data(), y.type, y.num_elements},
+                       {indices.data(), blob.size_bytes}, stream_);
+    stream_.wait();
+    out.copy_back(y.data);
+    indices.copy_back(blob.data);
+    return s;
+  }
+  status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values g,
+                           values out) override {
+    const mirror indices(blob.data, blob.size_bytes);
+    const mirror in(g);
+    const mirror gathered(const_view(out));
+    const status s = furl::max_pool_backward(
+        p, {indices.data(), blob.size_bytes}, {in.data(), g.type, g.num_elements},
+        {gathered.data(), out.type, out.num_elements}, stream_);
+    stream_.wait();
+    gathered.copy_back(out.data);
+    return s;
+  }
+  status dropout(const_values x, double p, values y, random_key key) override {
+    const elementwise arrays(x, y);
+    const status s = furl::dropout(arrays.input(x), p, arrays.output(y), key, stream_);
+    stream_.wait();
+    arrays.copy_back(y);
+    return s;
+  }
+  status dropout(const plan& codes, const_values x, double p, values y, bytes blob,
+                 random_key key) override {
+    const elementwise arrays(x, y);
+    const mirror mask(blob.data, blob.size_bytes);
+    const status s = furl::dropout(codes, arrays.input(x), p, arrays.output(y),
+                                   {mask.data(), blob.size_bytes}, key, stream_);
+    stream_.wait();
+    arrays.copy_back(y);
+    mask.copy_back(blob.data);
+    return s;
+  }
 
  private:
   static options options_of(const_bytes widths, const mirror& copy,

@@ -104,6 +104,24 @@ class in_mode final : public backend {
     const mode callers(direction_, flush_);
     return inner_.relu(p, x, y, blob);
   }
+  status dropout(const_values x, double p, values y, random_key key) override {
+    const mode callers(direction_, flush_);
+    return inner_.dropout(x, p, y, key);
+  }
+  status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob) override {
+    const mode callers(direction_, flush_);
+    return inner_.max_pool(p, x, y, blob);
+  }
+  status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values g,
+                           values out) override {
+    const mode callers(direction_, flush_);
+    return inner_.max_pool_backward(p, blob, g, out);
+  }
+  status dropout(const plan& codes, const_values x, double p, values y, bytes blob,
+                 random_key key) override {
+    const mode callers(direction_, flush_);
+    return inner_.dropout(codes, x, p, y, blob, key);
+  }
 
  private:
   backend& inner_;
@@ -160,6 +178,9 @@ struct coded_outputs {
   std::vector<u8> products;
   std::vector<u8> rectified;
   std::vector<u8> mask;
+  std::vector<u8> dropped;
+  std::vector<u8> pooled;
+  std::vector<u8> gathered;
 };
 
 /// The same for codebooks: thresholds, levels, distances and products, some of them subnormal.
@@ -185,6 +206,16 @@ coded_outputs run_coded(backend& engine, dtype type, rounding mode) {
       engine.relu(one, {y.data(), type, n}, {y.data(), type, n}, {mask.data(), mask.size()}));
   out.rectified = y.bytes();
   out.mask = mask.bytes();
+  EXPECT_TRUE(engine.dropout({elements.data(), type, n}, 0.31, {y.data(), type, n}, {3, 4}));
+  out.dropped = y.bytes();
+  const auto pool = *max_pool_plan::make({50, 60}, {{3, 3}, {1, 1}, {1, 1}});
+  guarded_buffer indices(pool.codes().size_bytes());
+  EXPECT_TRUE(engine.max_pool(pool, {elements.data(), type, n}, {y.data(), type, n},
+                              {indices.data(), indices.size()}));
+  out.pooled = indices.bytes();
+  EXPECT_TRUE(engine.max_pool_backward(pool, {indices.data(), indices.size()},
+                                       {elements.data(), type, n}, {y.data(), type, n}));
+  out.gathered = y.bytes();
   return out;
 }
 
@@ -205,6 +236,9 @@ class FloatEnvironment : public testing::TestWithParam<bool> {
         EXPECT_EQ(changed_coded.products, coded.products);
         EXPECT_EQ(changed_coded.rectified, coded.rectified);
         EXPECT_EQ(changed_coded.mask, coded.mask);
+        EXPECT_EQ(changed_coded.dropped, coded.dropped);
+        EXPECT_EQ(changed_coded.pooled, coded.pooled);
+        EXPECT_EQ(changed_coded.gathered, coded.gathered);
       }
     }
   }

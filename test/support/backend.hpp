@@ -35,6 +35,12 @@ class backend {
   virtual status unpack_multiply(const plan& p, const_bytes blob, const codebook& book,
                                  const_values g, values out) = 0;
   virtual status relu(const plan& p, const_values x, values y, bytes blob) = 0;
+  virtual status dropout(const_values x, double p, values y, random_key key) = 0;
+  virtual status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob) = 0;
+  virtual status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values g,
+                                   values out) = 0;
+  virtual status dropout(const plan& codes, const_values x, double p, values y, bytes blob,
+                         random_key key) = 0;
 };
 
 /// The host engine with a number of threads.
@@ -86,6 +92,20 @@ class host_backend final : public backend {
   }
   status relu(const plan& p, const_values x, values y, bytes blob) override {
     return host::relu(p, x, y, blob, &pool_);
+  }
+  status dropout(const_values x, double p, values y, random_key key) override {
+    return host::dropout(x, p, y, key, &pool_);
+  }
+  status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob) override {
+    return host::max_pool(p, x, y, blob, &pool_);
+  }
+  status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values g,
+                           values out) override {
+    return host::max_pool_backward(p, blob, g, out, &pool_);
+  }
+  status dropout(const plan& codes, const_values x, double p, values y, bytes blob,
+                 random_key key) override {
+    return host::dropout(codes, x, p, y, blob, key, &pool_);
   }
 
  private:

@@ -8,11 +8,14 @@
 
 #include "furl/block/codes.cuh"
 #include "furl/block/quantize_pack.cuh"
+#include "furl/block/selection.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/codebook.hpp"
 #include "furl/config.hpp"
 #include "furl/element/philox.hpp"
 #include "furl/element/quantize.hpp"
+
+FURL_HIDDEN_BEGIN
 
 namespace furl {
 
@@ -21,13 +24,14 @@ namespace furl {
 /// threshold tells two halves apart.
 struct threshold_tree {
   float4 node[85];  // stage after stage; w is not used
-  float half;
+  float half;       // the one before the stages
 };
 
-/// Levels, and 1 over the distance from each to the next. A code that names no level stands for 0.
+/// Levels. A code that names none stands for 0.
 struct level_table {
-  float level[max_levels];
+  float level[max_levels];  // by code
 };
+/// Where intervals between levels begin, and 1 over their lengths.
 struct interval_table {
   float2 begin[max_levels];  // level, inverse
 };
@@ -107,7 +111,7 @@ __device__ __forceinline__ void count_thresholds(const tile_fragment<T>& x,
 /// Pre     : the codebook is valid; best a __grid_constant__ parameter of the kernel.
 template <int Bits>
 __device__ __forceinline__ void load_thresholds(const codebook& book, threshold_tree& tree) {
-#pragma unroll 1
+  FURL_NO_UNROLL
   for (int i = int(threadIdx.x); i < (1 << Bits) - 1; i += int(blockDim.x)) {
     // Each two zeros that the number of a threshold ends in are one stage less down the tree.
     const int above = (__ffs(i + 1) - 1) / 2;
@@ -125,19 +129,21 @@ __device__ __forceinline__ void load_thresholds(const codebook& book, threshold_
   }
 }
 
+/// @{
 /// Threads, Shared, Sync, Pre : as load_thresholds.
 __device__ __forceinline__ void load_levels(const codebook& book, level_table& table) {
-#pragma unroll 1
+  FURL_NO_UNROLL
   for (int i = int(threadIdx.x); i < max_levels; i += int(blockDim.x))
     table.level[i] = i < book.num_levels ? book.level[i] : 0.0f;
 }
 __device__ __forceinline__ void load_intervals(const codebook& book, interval_table& table) {
-#pragma unroll 1
+  FURL_NO_UNROLL
   for (int i = int(threadIdx.x); i < book.num_levels - 1; i += int(blockDim.x)) {
     const float inverse = div(1.0f, sub(book.level[i + 1], book.level[i]));
     table.begin[i] = make_float2(book.level[i], inverse);
   }
 }
+/// @}
 
 /// Codes of a tile by thresholds. Bits: of the codebook, as load_thresholds had it.
 /// Threads : one warp, all lanes; x is each lane's own.
@@ -236,7 +242,7 @@ __device__ __forceinline__ u32 encode_binary(const tile_fragment<T>& x, int coun
 
 /// A predicate: x is at least the threshold, as a codebook of two levels has it.
 struct minus_at_least {
-  float threshold;
+  float threshold;  // not NaN
   __device__ __forceinline__ int operator()(float x) const {
     return detail::minus_at_least(x, threshold);
   }
@@ -272,9 +278,8 @@ __device__ __forceinline__ void look_up_row(u32 codes, const level_table& table,
 }
 
 /// A row's elements times the levels of their codes; a level of 0 gives +0.
-template <class T, class Word, int Words>
-__device__ __forceinline__ void scale_row(u32 codes, const level_table& table,
-                                          Word (&word)[Words]) {
+template <class T>
+__device__ __forceinline__ void scale_row(u32 codes, const level_table& table, row_words<T>& word) {
   float v[4];
   float level[4];
   unpack_row<T>(word, v);
@@ -285,3 +290,5 @@ __device__ __forceinline__ void scale_row(u32 codes, const level_table& table,
 }
 
 }  // namespace furl
+
+FURL_HIDDEN_END

@@ -77,6 +77,7 @@ __device__ __forceinline__ void add_to_row(float (&x)[4], float4 v) {
   x[3] = add(x[3], v.w);
 }
 
+/// @{
 /// Four values as elements of a row, each rounded to nearest even; overflow gives infinity.
 template <class T>
 __device__ __forceinline__ void pack_row(const float (&x)[4], u32 (&word)[2]) {
@@ -88,6 +89,7 @@ __device__ __forceinline__ void pack_row(const float (&x)[4], float (&word)[4]) 
   FURL_UNROLL
   for (int k = 0; k < 4; ++k) word[k] = x[k];
 }
+/// @}
 
 /// Elements of a tile that a tensor of n elements has: 1..1024.
 __device__ __forceinline__ int elements_in_tile(i64 num_elements, i64 tile) {

@@ -79,14 +79,7 @@ __device__ __forceinline__ void add_row(const float (&x)[4], row_words<T>& y) {
   unpack_row<T>(y, v);
   FURL_UNROLL
   for (int k = 0; k < 4; ++k) v[k] = add(v[k], x[k]);
-  FURL_UNROLL
-  for (int w = 0; w < int(sizeof(T)); ++w) {
-    if constexpr (sizeof(T) == 4) {
-      y[w] = v[w];
-    } else {
-      y[w] = round_pair<T>(v[2 * w], v[2 * w + 1]);
-    }
-  }
+  pack_row<T>(v, y);
 }
 
 }  // namespace furl

@@ -155,6 +155,17 @@ FURL_HD u32 select(bool condition, u32 if_true, u32 if_false) {
   return (if_true & mask) | (if_false & ~mask);
 }
 
+/// a > b, also for subnormal numbers. On the host in the default floating-point environment.
+FURL_HD bool is_above(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  u32 r;
+  asm("set.gt.u32.f32 %0, %1, %2;" : "=r"(r) : "f"(a), "f"(b));
+  return r != 0;
+#else
+  return a > b;
+#endif
+}
+
 /// Integers in the order of the floats, -0 just below +0, NaNs beyond the infinities: their
 /// smallest and largest are found in any order and any floating-point mode.
 FURL_HD int ordered(float x) {
@@ -174,6 +185,7 @@ FURL_HD bool is_nan(float x) {
   return (bits_of(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
+/// Whether x is 0 or -0.
 FURL_HD bool is_zero(float x) {
   return (bits_of(x) & 0x7fffffffu) == 0;
 }

@@ -13,6 +13,9 @@
 
 namespace furl {
 
+/// How a value between two codes is rounded (README, A5 and A6).
+enum class rounding : u8 { stochastic, nearest };
+
 inline constexpr float smallest_normal = 0x1p-126f;  // of f32
 inline constexpr u32 nearest_bits = 128;             // in place of random bits: half-way goes up
 

@@ -20,6 +20,8 @@
 #include "furl/status.hpp"
 #include "furl/view.hpp"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::host {
 
 namespace detail {
@@ -209,3 +211,5 @@ inline status unpack_multiply(const plan& p, const_bytes blob, const codebook& b
 }
 
 }  // namespace furl::host
+
+FURL_HIDDEN_END

@@ -15,6 +15,8 @@
 #include "furl/status.hpp"
 #include "furl/view.hpp"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::host {
 
 /// y = x where x > 0, NaN where x is NaN, else +0; and the mask of x > 0, which is false for NaN,
@@ -48,3 +50,5 @@ inline status relu(const plan& p, const_values x, values y, bytes blob,
 }
 
 }  // namespace furl::host
+
+FURL_HIDDEN_END

@@ -16,6 +16,8 @@
 #include "furl/kernel/launch.cuh"
 #include "furl/kernel/masked.cuh"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::kernel {
 
 /// Where the codes of a tile begin, in bytes from the blob's base.
@@ -37,6 +39,7 @@ __device__ __forceinline__ int load_tile_of(const T* x, i64 num_elements, i64 nu
   return count;
 }
 
+/// Codes by thresholds.
 /// SearchBits : book.bits(). bits: of a packed code, at least as many.
 template <class T, int SearchBits>
 __global__ void __launch_bounds__(block_threads)
@@ -56,6 +59,7 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
+/// Codes between levels; likewise.
 template <class T, int SearchBits>
 __global__ void __launch_bounds__(block_threads)
     pack_stochastic(i64 num_elements, i64 num_vector_tiles, int bits,
@@ -88,6 +92,7 @@ __global__ void __launch_bounds__(block_threads) pack_binary(masked_arrays<T> a,
   });
 }
 
+/// Levels of codes.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     unpack_levels(i64 num_elements, int bits, const __grid_constant__ codebook book, const u8* blob,
@@ -99,16 +104,18 @@ __global__ void __launch_bounds__(block_threads)
   for (i64 tile = first_tile(); tile * tile_elements < num_elements; tile += stride) {
     u32 codes[rows_per_tile];
     load_codes(blob + codes_begin(tile, bits), bits, codes);
-    tile_fragment<float> values;
-    FURL_UNROLL
-    for (int row = 0; row < rows_per_tile; ++row) look_up_row(codes[row], table, values.word[row]);
     tile_fragment<T> out;
-    saturate_tile(values, out);
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row) {
+      float level[4];
+      look_up_row(codes[row], table, level);
+      saturate_row<T>(level, out.word[row]);
+    }
     store_tile(y + tile * tile_elements, elements_in_tile(num_elements, tile), out);
   }
 }
 
-/// out may be g.
+/// Gradients times levels of codes. out may be g.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     multiply_levels(i64 num_elements, int bits, const __grid_constant__ codebook book,
@@ -139,3 +146,5 @@ __global__ void __launch_bounds__(block_threads) multiply_binary(masked_arrays<T
 }
 
 }  // namespace furl::kernel
+
+FURL_HIDDEN_END

@@ -15,6 +15,8 @@
 #include <cstdint>
 #endif
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::kernel {
 
 /// Blocks whose warps have a few tiles each, which share the cost of tables and addresses.
@@ -34,13 +36,14 @@ i64 num_vector_tiles(const T* x, i64 num_elements) {
 /// Elements, what becomes of them, and a blob of codes of one bit.
 template <class T>
 struct masked_arrays {
-  i64 num_elements = 0;
+  i64 num_elements = 0;      // of x and y
   i64 num_vector_tiles = 0;  // whole tiles, if x and y are aligned to four elements, else 0
-  const T* x = nullptr;
-  T* y = nullptr;  // may be x
-  u32* mask = nullptr;
+  const T* x = nullptr;      // read
+  T* y = nullptr;            // written, if at all; may be x
+  u32* mask = nullptr;       // codes: a word of each lane for each tile; or null
 
 #if !defined(__CUDACC_RTC__)
+  /// Of `count` elements.
   masked_arrays(i64 count, const T* in, T* out, u32* codes)
       : num_elements(count),
         num_vector_tiles(
@@ -85,3 +88,5 @@ __device__ __forceinline__ void for_each_masked_tile(const masked_arrays<T>& a,
 }
 
 }  // namespace furl::kernel
+
+FURL_HIDDEN_END

@@ -12,8 +12,11 @@
 #include "furl/kernel/launch.cuh"
 #include "furl/kernel/masked.cuh"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl::kernel {
 
+/// y and the mask of x > 0.
 template <class T>
 __global__ void __launch_bounds__(block_threads) relu(masked_arrays<T> a) {
   for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int count, i64, u32* word) {
@@ -33,3 +36,5 @@ __global__ void __launch_bounds__(block_threads) relu(masked_arrays<T> a) {
 }
 
 }  // namespace furl::kernel
+
+FURL_HIDDEN_END
