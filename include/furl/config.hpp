@@ -52,6 +52,14 @@
 #define FURL_NO_UNROLL
 #endif
 
+// FURL_GRID_CONSTANT marks a kernel's parameter that is indexed at run time: it is read where it
+// is.
+#if defined(__CUDACC__) && !defined(__clang__)
+#define FURL_GRID_CONSTANT __grid_constant__
+#else
+#define FURL_GRID_CONSTANT
+#endif
+
 // Symbols. Two shared libraries of a process may hold furl in different versions, or built for
 // different machines, and the loader must not give one the functions of the other. So all that
 // computes or launches is hidden: the function marked FURL_HIDDEN, or what stands between

@@ -63,7 +63,7 @@ struct window_max {
 
 /// The largest element of a window: the first of equal ones, the last NaN if there is any.
 /// load(row, column) gives an element of the image, as f32.
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) && !defined(__clang__)
 #pragma nv_exec_check_disable  // a function of the host or of the device, as the caller is
 #endif
 template <class Load>
@@ -95,7 +95,7 @@ inline constexpr int gathered_rows = 4;
 /// The gradients of inputs row .. row + 3 of a column: of the outputs whose index names them, added
 /// in the order of outputs. Those of rows behind the image have no meaning.
 /// code_of(output) and gradient_of(output) take the position of an output in its image.
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) && !defined(__clang__)
 #pragma nv_exec_check_disable  // a function of the host or of the device, as the caller is
 #endif
 template <class Code, class Gradient>

@@ -53,7 +53,7 @@ void gather_rows(const max_pool_plan& p, const u8* blob, const void* g, void* ou
   const pool_geometry& geometry = p.geometry();
   const int width = geometry.columns.input;
   const i64 first_output = image * geometry.rows.output * geometry.columns.output;
-  const int rows = std::min(gathered_rows, geometry.rows.input - row);
+  const int rows = (std::min)(gathered_rows, geometry.rows.input - row);
   for (int column = 0; column < width; ++column) {
     float sum[gathered_rows];
     gather_gradients(

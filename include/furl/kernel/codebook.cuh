@@ -44,7 +44,7 @@ __device__ __forceinline__ int load_tile_of(const T* x, i64 num_elements, i64 nu
 template <class T, int SearchBits>
 __global__ void __launch_bounds__(block_threads)
     pack_nearest(i64 num_elements, i64 num_vector_tiles, int bits,
-                 const __grid_constant__ codebook book, const T* x, u8* blob) {
+                 const FURL_GRID_CONSTANT codebook book, const T* x, u8* blob) {
   __shared__ threshold_tree tree;
   load_thresholds<SearchBits>(book, tree);
   __syncthreads();
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(block_threads)
 template <class T, int SearchBits>
 __global__ void __launch_bounds__(block_threads)
     pack_stochastic(i64 num_elements, i64 num_vector_tiles, int bits,
-                    const __grid_constant__ codebook book, const T* x, u8* blob,
+                    const FURL_GRID_CONSTANT codebook book, const T* x, u8* blob,
                     key_argument key_source) {
   __shared__ threshold_tree tree;
   __shared__ interval_table intervals;
@@ -88,15 +88,15 @@ __global__ void __launch_bounds__(block_threads)
 template <class T>
 __global__ void __launch_bounds__(block_threads) pack_binary(masked_arrays<T> a, float threshold) {
   for_each_masked_tile<false>(a, [&](const tile_fragment<T>& x, int count, i64, u32* word) {
-    __stcs(word, encode_binary(x, count, minus_at_least{threshold}));
+    store_word(word, encode_binary(x, count, minus_at_least{threshold}));
   });
 }
 
 /// Levels of codes.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
-    unpack_levels(i64 num_elements, int bits, const __grid_constant__ codebook book, const u8* blob,
-                  T* y) {
+    unpack_levels(i64 num_elements, int bits, const FURL_GRID_CONSTANT codebook book,
+                  const u8* blob, T* y) {
   __shared__ level_table table;
   load_levels(book, table);
   __syncthreads();
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(block_threads)
 /// Gradients times levels of codes. out may be g.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
-    multiply_levels(i64 num_elements, int bits, const __grid_constant__ codebook book,
+    multiply_levels(i64 num_elements, int bits, const FURL_GRID_CONSTANT codebook book,
                     const u8* blob, const T* g, T* out) {
   __shared__ level_table table;
   load_levels(book, table);
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(block_threads)
 template <class T>
 __global__ void __launch_bounds__(block_threads) multiply_binary(masked_arrays<T> a, float level) {
   for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int, i64, const u32* word) {
-    scale_binary(__ldcs(word), level, x);
+    scale_binary(load_word(word), level, x);
   });
 }
 

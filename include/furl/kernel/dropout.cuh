@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(block_threads)
   const random_key key = key_source.get();
   for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int count, i64 tile, u32* word) {
     const u32 kept = drop_tile(tile, count, rate, key, x);
-    if constexpr (HasMask) __stcs(word, kept);
+    if constexpr (HasMask) store_word(word, kept);
   });
 }
 

@@ -47,12 +47,25 @@ struct masked_arrays {
   masked_arrays(i64 count, const T* in, T* out, u32* codes)
       : num_elements(count),
         num_vector_tiles(
-            std::min(kernel::num_vector_tiles(in, count), kernel::num_vector_tiles(out, count))),
+            (std::min)(kernel::num_vector_tiles(in, count), kernel::num_vector_tiles(out, count))),
         x(in),
         y(out),
         mask(codes) {}
 #endif
 };
+
+/// @{
+/// One word of codes, with streaming hints.
+__device__ __forceinline__ u32 load_word(const u32* at) {
+  u32 word[1];
+  load_vector<0>(__cvta_generic_to_global(at), word);
+  return word[0];
+}
+__device__ __forceinline__ void store_word(u32* at, u32 value) {
+  const u32 word[1] = {value};
+  store_vector<0>(__cvta_generic_to_global(at), word);
+}
+/// @}
 
 /// Calls function(elements, count, tile, word) for every tile: the lane's elements of x, of which
 /// `count` of the tile are present, and the address of the lane's word of the mask. If Writes, the

@@ -20,7 +20,7 @@ namespace furl::kernel {
 template <class T>
 __global__ void __launch_bounds__(block_threads) relu(masked_arrays<T> a) {
   for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int count, i64, u32* word) {
-    __stcs(word, encode_binary(x, count, minus_positive{}));
+    store_word(word, encode_binary(x, count, minus_positive{}));
     FURL_UNROLL
     for (auto& row : x.word) {
       FURL_UNROLL
