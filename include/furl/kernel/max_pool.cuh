@@ -83,8 +83,9 @@ __global__ void __launch_bounds__(block_threads)
 
 /// The gradient of the inputs.
 /// strips : images of as many columns, and one row for every gathered_rows of the inputs.
+/// (Four blocks at once are fewer than fit; without the number ptxas spills to have 32 registers.)
 template <class T>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 4)
     max_pool_backward(pool_geometry g, image_list strips, const u8* blob, const T* gradient,
                       T* out) {
   const i64 plane_outputs = i64(g.rows.output) * g.columns.output;
