@@ -25,6 +25,12 @@ inline namespace v0_1 {
 /// Functions that derivative_codebook knows.
 enum class activation : u8 { gelu, silu, tanh, sigmoid, selu };
 
+/// Magnitudes are below x with probability 1 - exp(-(x / scale)^shape). Both are positive.
+struct weibull {
+  double shape;  ///< below 1: peaked at 0 with a long tail
+  double scale;  ///< in units of the values
+};
+
 }  // namespace v0_1
 
 FURL_HIDDEN_BEGIN
@@ -150,37 +156,61 @@ inline result<codebook> derivative_codebook(activation f, int bits) {
   return book;
 }
 
-/// The 2^bits levels from -largest to largest between which stochastic rounding has the least
-/// variance on average, for values whose magnitudes have a Weibull distribution and whose signs are
-/// random. Values beyond become the first or the last level.
-/// shape, scale : of the distribution; positive.
-/// largest      : the greatest magnitude that is to be right on average; positive.
-/// bits         : 1..8.
-inline result<codebook> weibull_codebook(double shape, double scale, double largest, int bits) {
+/// The Weibull distribution that has these moments, those of the magnitudes of values. This is how
+/// we fit; TinyScript's own way is not known to us.
+/// mean        : of the magnitudes; positive.
+/// mean_square : of the values. Over the square of the mean it must be 1.0002 to 1.8e5: shapes 100
+///               to 0.1.
+inline result<weibull> fit_weibull(double mean, double mean_square) {
+  if (!(mean >= 1e-30 && mean <= 1e38))
+    return status{error::out_of_range, "mean", 0, "must be 1e-30..1e38"};
+  const float_environment environment;
+  const auto spread = [](double shape) {  // falls as the shape rises
+    const double first = std::tgamma(1.0 + 1.0 / shape);
+    return std::tgamma(1.0 + 2.0 / shape) / (first * first);
+  };
+  double low = 0.1;
+  double high = 100.0;
+  const double wanted = mean_square / mean / mean;
+  if (!(wanted <= spread(low) && wanted >= spread(high)))
+    return status{error::out_of_range, "mean_square", 0,
+                  "must be 1.0002 to 1.8e5 times the square of mean"};
+  for (int i = 0; i < 60; ++i) {
+    const double middle = 0.5 * (low + high);
+    (spread(middle) > wanted ? low : high) = middle;
+  }
+  return weibull{low, mean / std::tgamma(1.0 + 1.0 / low)};
+}
+
+/// 2^bits levels from -largest to largest, symmetric about 0, between which stochastic rounding has
+/// the least variance on average. Values beyond become the first or the last level. TinyScript has
+/// the Weibull model and the least variance; ours are the signs (random), the range, the symmetry
+/// (without it a level may lie near 0 for shapes well below 1, which saves 2 % of the
+/// variance) and the search: among multiples of largest / 4096.
+/// d       : the distribution of the magnitudes.
+/// largest : the greatest magnitude that is to be right on average; positive.
+/// bits    : 1..8.
+inline result<codebook> weibull_codebook(const weibull& d, double largest, int bits) {
   if (const status s = furl::detail::check_bits(bits, "bits"); !s) return s;
-  const char* const limit = "must be positive, and not too far from the others";
-  if (!(shape > 0.0)) return status{error::out_of_range, "shape", 0, limit};
-  if (!(scale > 0.0)) return status{error::out_of_range, "scale", 0, limit};
+  if (!(d.shape > 0.0)) return status{error::out_of_range, "shape", 0, "must be positive"};
+  if (!(d.scale > 0.0)) return status{error::out_of_range, "scale", 0, "must be positive"};
   if (!(largest >= 1e-30 && largest <= 1e38))
     return status{error::out_of_range, "largest", 0, "must be 1e-30..1e38"};
   const float_environment environment;
   constexpr int last = 1 << 12;
-  constexpr int stride = 4;
-  const double step = 2 * largest / last;
-  const auto position = [&](int i) { return step * (i - last / 2); };
-  const auto below = [&](double x) {  // probability of magnitudes below x >= 0
-    return -std::expm1(-std::pow(x / scale, shape));
+  constexpr int stride = 8;
+  const double step = largest / last;
+  const auto below = [&](double x) {  // probability of magnitudes below x
+    return -std::expm1(-std::pow(x / d.scale, d.shape));
   };
-  // Moments 0, 1, 2 of the distribution up to each position.
+  // Moments 0, 1, 2 of the magnitudes up to each position, of magnitudes in units of `largest`.
   std::vector<double> moment[3];
   for (auto& m : moment) m.assign(last + 1, 0.0);
   for (int i = 1; i <= last; ++i) {
-    const double inner = std::fmin(std::fabs(position(i - 1)), std::fabs(position(i)));
-    const double middle = position(i) - 0.5 * step;
-    double part = 0.5 * (below(inner + step) - below(inner));
+    double part = below(step * i) - below(step * (i - 1));
     for (auto& m : moment) {
       m[std::size_t(i)] = m[std::size_t(i - 1)] + part;
-      part *= middle;
+      part *= (i - 0.5) / last;
     }
   }
   // Of a value x between levels a and b the variance is (x - a)(b - x).
@@ -188,14 +218,18 @@ inline result<codebook> weibull_codebook(double shape, double scale, double larg
     const auto part = [&](int k) {
       return moment[k][std::size_t(end)] - moment[k][std::size_t(begin)];
     };
-    const double a = position(begin);
-    const double b = position(end);
+    const double b = double(end) / last;
+    const double a = begin == 0 ? -b : double(begin) / last;  // the two levels around 0
     return (a + b) * part(1) - part(2) - a * b * part(0);
   };
-  const auto cuts = detail::optimal_cuts(last, (1 << bits) - 1, stride, variance);
-  std::vector<float> levels;
-  for (const int cut : cuts) levels.push_back(float(position(cut)));
-  return stochastic_codebook(levels.data(), int(levels.size()));
+  const int half = 1 << (bits - 1);
+  const auto cuts = detail::optimal_cuts(last, half, stride, variance);
+  float levels[max_levels];
+  for (int i = 0; i < half; ++i) {
+    levels[half + i] = float(step * cuts[std::size_t(i) + 1]);
+    levels[half - 1 - i] = -levels[half + i];
+  }
+  return stochastic_codebook(levels, 2 * half);
 }
 
 FURL_HIDDEN_END
