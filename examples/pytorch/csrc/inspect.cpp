@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "inspect.hpp"
+
+#include <torch/csrc/autograd/function.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ops.hpp"
+
+namespace furl_torch {
+namespace {
+
+using weak_tensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
+/// Numbers for elements in memory. An entry holds its tensor weakly: the address of the tensor
+/// cannot be used again while the entry is there, and the memory of its elements is free.
+class memory_book {
+ public:
+  std::int64_t number_of(const at::Tensor& x) {
+    const at::Tensor owner = x.is_view() ? at::Tensor(x._base()) : x;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto [begin, end] = entries_.equal_range(owner.unsafeGetTensorImpl());
+    for (auto it = begin; it != end; ++it)
+      if (it->second.is_of(x)) return it->second.number;
+    if (entries_.size() >= limit_) forget_dead();
+    entries_.emplace(
+        owner.unsafeGetTensorImpl(),
+        entry{weak_tensor(owner.getIntrusivePtr()), x.sizes().vec(), x.strides().vec(),
+              x.storage_offset(), std::int64_t(x._version()), x.scalar_type(), ++last_});
+    return last_;
+  }
+
+ private:
+  struct entry {
+    weak_tensor owner;
+    std::vector<std::int64_t> sizes, strides;
+    std::int64_t storage_offset, version;
+    at::ScalarType type;
+    std::int64_t number;
+
+    bool is_of(const at::Tensor& x) const {
+      return version == std::int64_t(x._version()) && storage_offset == x.storage_offset() &&
+             type == x.scalar_type() && x.sizes() == sizes && x.strides() == strides;
+    }
+  };
+
+  void forget_dead() {
+    for (auto it = entries_.begin(); it != entries_.end();)
+      it = it->second.owner.expired() ? entries_.erase(it) : std::next(it);
+    limit_ = std::max<std::size_t>(256, 2 * entries_.size());
+  }
+
+  std::mutex mutex_;
+  std::unordered_multimap<const c10::TensorImpl*, entry> entries_;
+  std::size_t limit_ = 256;
+  std::int64_t last_ = 0;
+};
+
+bool begins_with_any(std::string_view name, std::initializer_list<std::string_view> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view p) { return name.substr(0, p.size()) == p; });
+}
+
+/// A node's name as its operator's: without "Backward0".
+std::string operator_name(const torch::autograd::Node& node) {
+  const std::string name = node.name();
+  return name.substr(0, name.find("Backward"));
+}
+
+/// Whether the elements of an operator's output are those of its input.
+bool only_moves(const std::string& name) {
+  static const std::unordered_set<std::string> movers{
+      "Alias",   "AsStrided",    "Clone",  "Copy",        "Expand",     "MT",        "Permute",
+      "Reshape", "ReshapeAlias", "Select", "Slice",       "Split",      "Squeeze",   "T",
+      "ToCopy",  "Transpose",    "Unbind", "UnsafeSplit", "UnsafeView", "Unsqueeze", "View"};
+  return movers.count(name) > 0;
+}
+
+/// The node that computed the elements, which others may have moved since; and which of its
+/// outputs they are.
+action action_by_origin(const at::Tensor& x) {
+  auto node = x.grad_fn();
+  std::int64_t output = std::int64_t(x.output_nr());
+  constexpr int most_moves = 16;
+  for (int i = 0; i < most_moves && node; ++i) {
+    const std::string name = operator_name(*node);
+    if (name == "torch::autograd::AccumulateGrad") return action::parameter;
+    if (begins_with_any(name, {"LogSoftmax", "Logsumexp", "Logcumsumexp"})) return action::keep;
+    if (output > 0 &&
+        (name.find("Norm") != std::string::npos || name.find("Attention") != std::string::npos))
+      return action::keep;  // statistics of norms, log-sums of attention
+    if (begins_with_any(name, {"Relu", "Threshold"})) return action::positives;
+    if (begins_with_any(name, {"Softmax", "Sigmoid", "Tanh"})) return action::bounded;
+    if (!only_moves(name) || node->num_outputs() < 1) return action::values;
+    const torch::autograd::Edge& edge = node->next_edge(0);
+    output = edge.input_nr;
+    node = edge.function;
+  }
+  return action::values;
+}
+
+bool repeats_elements(const at::Tensor& x) {
+  for (std::int64_t d = 0; d < x.dim(); ++d)
+    if (x.stride(d) == 0 && x.size(d) > 1) return true;
+  return x.storage().nbytes() < std::size_t(x.numel()) * x.element_size();
+}
+
+action keep_or_copy(const at::Tensor& x) {
+  constexpr std::size_t worth_a_copy = 4;
+  const std::size_t own = std::size_t(x.numel()) * x.element_size();
+  return x.storage().nbytes() > worth_a_copy * (own + 64) && x.is_view() ? action::copy
+                                                                         : action::keep;
+}
+
+action action_for(const at::Tensor& x, std::int64_t min_elements) {
+  if (x.layout() != at::kStrided || x.is_quantized()) return action::keep;
+  if (x.device().type() != at::kCPU && x.device().type() != at::kCUDA) return action::keep;
+  const at::Tensor owner = x.is_view() ? at::Tensor(x._base()) : x;
+  if (owner.is_leaf() && owner.requires_grad()) return action::parameter;
+  const at::ScalarType type = x.scalar_type();
+  const bool is_value = type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
+  if (repeats_elements(x)) return action::keep;
+  if (x.numel() < min_elements || !(is_value || type == at::kBool)) {
+    return is_value && action_by_origin(x) == action::parameter ? action::parameter
+                                                                : keep_or_copy(x);
+  }
+  if (type == at::kBool) return action::mask;
+  if (!x.requires_grad()) return action::constant;
+  const action found = action_by_origin(x);
+  return found == action::keep ? keep_or_copy(x) : found;
+}
+
+/// The one bit pattern other than 0 among the elements, or 0. Of patterns, -0 is not 0, and a NaN
+/// is itself.
+template <class T>
+T second_pattern(const at::Tensor& x) {
+  const T* const data = static_cast<const T*>(x.data_ptr());
+  const T* const end = data + x.numel();
+  const T* const found = std::find_if(data, end, [](T v) { return v != 0; });
+  if (found == end) return 0;
+  const T level = *found;
+  return std::all_of(found, end, [&](T v) { return v == 0 || v == level; }) ? level : T(0);
+}
+
+float second_value(const at::Tensor& x) {
+  if (x.scalar_type() == at::kHalf)
+    return c10::Half(second_pattern<std::uint16_t>(x), c10::Half::from_bits());
+  if (x.scalar_type() == at::kBFloat16)
+    return c10::BFloat16(second_pattern<std::uint16_t>(x), c10::BFloat16::from_bits());
+  const auto pattern = second_pattern<std::uint32_t>(x);
+  float value;
+  std::memcpy(&value, &pattern, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+std::tuple<std::int64_t, std::int64_t> inspect(const at::Tensor& x, std::int64_t min_elements) {
+  static memory_book& book = *new memory_book;  // hooks may run until the process ends
+  const action found = action_for(x, min_elements);
+  const bool has_memory = x.layout() == at::kStrided && found != action::parameter;
+  return {std::int64_t(found), has_memory ? book.number_of(x) : 0};
+}
+
+std::tuple<at::Tensor, double> pack_two_values(const at::Tensor& x) {
+  const at::Tensor none = at::empty({0}, x.options().dtype(at::kByte));
+  if (x.device().type() != at::kCPU || !x.is_non_overlapping_and_dense()) return {none, 0.0};
+  dtype_of(x.scalar_type());
+  const float level = second_value(x);
+  if (!(level > 0) || !std::isfinite(level)) return {none, 0.0};
+  return {ops<host_engine>::pack_positive(x), double(level)};
+}
+
+std::vector<std::int64_t> dense_stride(const at::Tensor& x) {
+  if (x.is_non_overlapping_and_dense()) return x.strides().vec();
+  return at::empty_like(x, x.options().device(at::kMeta)).strides().vec();
+}
+
+}  // namespace furl_torch

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What may be done with a tensor that autograd is about to save, by its dtype, its memory and the
+// node that made it.
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+namespace furl_torch {
+
+/// saved.py has the same names and numbers.
+enum class action : std::int64_t {
+  keep = 0,       // as it is, by an alias
+  copy = 1,       // as it is, by a copy: it is a small part of a large storage
+  parameter = 2,  // as keep, and no activation
+  values = 3,     // may be compressed
+  positives = 4,  // likewise, and which are above 0 must be kept exactly: outputs of ReLU
+  bounded = 5,    // likewise, in 8 bits: outputs of softmax, sigmoid, tanh
+  mask = 6,       // bool
+  constant = 7,   // without gradient: an input, a mask, or a statistic; the caller must know
+};
+
+/// What to do with x, and a number that it shares with what was inspected before if that has the
+/// same elements in the same memory, unmodified since and alive all the time.
+std::tuple<std::int64_t, std::int64_t> inspect(const at::Tensor& x, std::int64_t min_elements);
+
+/// Packs x to one bit per element if all are +0 or one positive number, which is returned too.
+/// Else, or if x is not in host memory, the blob is empty.
+std::tuple<at::Tensor, double> pack_two_values(const at::Tensor& x);
+
+/// The strides of x, or where it has gaps those of a copy without, in the same order.
+std::vector<std::int64_t> dense_stride(const at::Tensor& x);
+
+}  // namespace furl_torch

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "ops.hpp"
+
+#include <torch/library.h>
+
+#include "inspect.hpp"
+
+// clang-format off
+TORCH_LIBRARY(furl, m) {
+  m.def("compress(Tensor x, int bits, int[] window, int group, int seed, int offset) -> Tensor");
+  m.def("decompress(Tensor blob, int[] size, int[] stride, ScalarType dtype, int bits, int[] window, int group) -> Tensor");
+  m.def("decompress_add_(Tensor(a!) y, Tensor blob, int bits, int[] window, int group) -> ()");
+  m.def("pack(Tensor codes, int bits) -> Tensor");
+  m.def("unpack(Tensor blob, int[] size, int[] stride, ScalarType dtype, int bits) -> Tensor");
+  m.def("pack_positive(Tensor x) -> Tensor");
+  m.def("restore_positive_(Tensor(a!) y, Tensor blob) -> ()");
+  m.def("unpack_levels(Tensor blob, int[] size, int[] stride, ScalarType dtype, float level) -> Tensor");
+  m.def("relu(Tensor x) -> (Tensor, Tensor)");
+  m.def("relu_backward(Tensor g, Tensor blob) -> Tensor");
+  m.def("dropout(Tensor x, float p, int seed, int offset) -> Tensor");
+  m.def("pack_gelu(Tensor x, int bits) -> Tensor");
+  m.def("gelu_backward(Tensor g, Tensor blob, int bits) -> Tensor");
+  m.def("max_pool2d(Tensor x, int[] kernel, int[] stride, int[] padding) -> (Tensor, Tensor)");
+  m.def("max_pool2d_backward(Tensor g, Tensor blob, int[] size, int[] kernel, int[] stride, int[] padding) -> Tensor");
+  m.def("inspect(Tensor x, int min_elements) -> (int, int)", &furl_torch::inspect);
+  m.def("pack_two_values(Tensor x) -> (Tensor, float)", &furl_torch::pack_two_values);
+  m.def("dense_stride(Tensor x) -> int[]", &furl_torch::dense_stride);
+}
+// clang-format on
+
+TORCH_LIBRARY_IMPL(furl, CPU, m) {
+  furl_torch::register_ops<furl_torch::host_engine>(m);
+}
+
+TORCH_LIBRARY_IMPL(furl, Meta, m) {
+  furl_torch::register_ops<furl_torch::meta_engine>(m);
+}

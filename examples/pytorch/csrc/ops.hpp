@@ -1,0 +1,323 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The operators, for any engine. Tensors are taken in the order of their memory, so that
+// channels-last images are read and written as they lie; a window is given in the order of the
+// dimensions and follows them. Outputs and blobs are made by torch's allocator.
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <tuple>
+#include <vector>
+
+#include "engines.hpp"
+
+namespace furl_torch {
+
+using at::IntArrayRef;
+using at::Tensor;
+
+inline void check(const furl::status& s) {
+  TORCH_CHECK(s.ok(), "furl: ", furl::to_string(s));
+}
+template <class T>
+T value_of(const furl::result<T>& r) {
+  check(r.status());
+  return *r;
+}
+
+/// Dimensions, outermost in memory first.
+inline std::vector<std::int64_t> memory_order(IntArrayRef strides) {
+  std::vector<std::int64_t> order(strides.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return strides[std::size_t(a)] > strides[std::size_t(b)];
+  });
+  return order;
+}
+
+/// x, or a copy of it without gaps whose dimensions lie in the same order.
+inline Tensor dense(const Tensor& x) {
+  if (x.is_non_overlapping_and_dense()) return x;
+  const std::vector<std::int64_t> order = memory_order(x.strides());
+  std::vector<std::int64_t> back(order.size());
+  for (std::size_t d = 0; d < order.size(); ++d) back[std::size_t(order[d])] = std::int64_t(d);
+  return x.permute(order).contiguous().permute(back);
+}
+
+/// The arguments that say how values are compressed.
+struct settings {
+  std::int64_t bits;
+  IntArrayRef window;
+  std::int64_t group;
+};
+
+inline furl::plan value_plan(IntArrayRef sizes, IntArrayRef strides, const settings& how) {
+  TORCH_CHECK(sizes.size() == strides.size(), "furl: size and stride must have the same length");
+  TORCH_CHECK(how.window.empty() || how.window.size() == sizes.size(), "furl: window has ",
+              how.window.size(), " widths: must have one for each of the ", sizes.size(),
+              " dimensions");
+  furl::codec codec;
+  codec.bits = int(std::clamp<std::int64_t>(how.bits, -1, furl::max_bits + 1));
+  codec.group = int(std::clamp<std::int64_t>(how.group, -1, 1 << 20));
+  furl::extents shape;
+  if (sizes.size() > std::size_t(furl::max_rank) && how.window.empty()) {  // one long row
+    shape = {std::accumulate(sizes.begin(), sizes.end(), std::int64_t(1), std::multiplies<>())};
+  } else {
+    shape.rank = int(sizes.size());
+    codec.window.rank = int(how.window.size());
+    const std::vector<std::int64_t> order = memory_order(strides);
+    for (std::size_t d = 0; d < order.size() && d < std::size_t(furl::max_rank); ++d) {
+      shape.size[d] = sizes[std::size_t(order[d])];
+      if (!how.window.empty()) codec.window.size[d] = how.window[std::size_t(order[d])];
+    }
+  }
+  return value_of(furl::plan::make(codec, shape));
+}
+
+inline furl::plan code_plan(std::int64_t num_elements, std::int64_t bits) {
+  return value_of(
+      furl::plan::make_codes(int(std::clamp<std::int64_t>(bits, -1, 9)), {num_elements}));
+}
+
+inline Tensor new_blob(const furl::plan& p, const Tensor& like) {
+  return at::empty({std::int64_t(p.size_bytes())}, like.options().dtype(at::kByte));
+}
+
+/// Codes or values must lie where the blob lies, and the blob must be one of this plan.
+inline void check_blob(const furl::plan& p, const Tensor& blob, const Tensor& other) {
+  TORCH_CHECK_TYPE(blob.scalar_type() == at::kByte, "furl: the blob's dtype is ",
+                   blob.scalar_type(), ": must be uint8");
+  TORCH_CHECK(blob.dim() == 1 && blob.is_contiguous(), "furl: the blob must be one contiguous row");
+  TORCH_CHECK(blob.device() == other.device(), "furl: the blob is on ", blob.device(),
+              ", the tensor on ", other.device());
+  TORCH_CHECK(blob.numel() == std::int64_t(p.size_bytes()), "furl: the blob has ", blob.numel(),
+              " bytes, and this shape and codec need ", p.size_bytes(),
+              ": it was made with other settings");
+}
+
+inline Tensor new_tensor(const Tensor& blob, IntArrayRef sizes, IntArrayRef strides,
+                         at::ScalarType type) {
+  return at::empty_strided(sizes, strides, blob.options().dtype(type));
+}
+
+inline furl::random_key key_of(std::int64_t seed, std::int64_t offset) {
+  return {furl::u64(seed), furl::u64(offset)};
+}
+
+template <class Engine>
+struct ops {
+  static Tensor compress(const Tensor& x, std::int64_t bits, IntArrayRef window, std::int64_t group,
+                         std::int64_t seed, std::int64_t offset) {
+    dtype_of(x.scalar_type());
+    const Engine engine(x);
+    const Tensor values = dense(x);
+    const furl::plan p = value_plan(values.sizes(), values.strides(), {bits, window, group});
+    const Tensor blob = new_blob(p, values);
+    check(engine.compress(p, values, blob, key_of(seed, offset)));
+    return blob;
+  }
+
+  static Tensor decompress(const Tensor& blob, IntArrayRef size, IntArrayRef stride,
+                           at::ScalarType dtype, std::int64_t bits, IntArrayRef window,
+                           std::int64_t group) {
+    dtype_of(dtype);
+    const Engine engine(blob);
+    const furl::plan p = value_plan(size, stride, {bits, window, group});
+    check_blob(p, blob, blob);
+    const Tensor y = new_tensor(blob, size, stride, dtype);
+    TORCH_CHECK(y.is_non_overlapping_and_dense(), "furl: stride leaves gaps or overlaps");
+    check(engine.decompress(p, blob, y));
+    return y;
+  }
+
+  static void decompress_add_(const Tensor& y, const Tensor& blob, std::int64_t bits,
+                              IntArrayRef window, std::int64_t group) {
+    dtype_of(y.scalar_type());
+    TORCH_CHECK(y.is_non_overlapping_and_dense(), "furl: y must have no gaps in memory");
+    const Engine engine(y);
+    const furl::plan p = value_plan(y.sizes(), y.strides(), {bits, window, group});
+    check_blob(p, blob, y);
+    check(engine.decompress_add(p, blob, y));
+  }
+
+  static Tensor pack(const Tensor& codes, std::int64_t bits) {
+    TORCH_CHECK_TYPE(codes.scalar_type() == at::kByte || codes.scalar_type() == at::kBool,
+                     "furl: dtype of codes is ", codes.scalar_type(), ": must be uint8 or bool");
+    const Engine engine(codes);
+    const Tensor bytes = dense(codes);
+    const furl::plan p = code_plan(codes.numel(), bits);
+    const Tensor blob = new_blob(p, codes);
+    check(engine.pack(p, bytes, blob));
+    return blob;
+  }
+
+  static Tensor unpack(const Tensor& blob, IntArrayRef size, IntArrayRef stride,
+                       at::ScalarType dtype, std::int64_t bits) {
+    TORCH_CHECK_TYPE(dtype == at::kByte || dtype == at::kBool, "furl: dtype is ", dtype,
+                     ": must be uint8 or bool");
+    const Engine engine(blob);
+    const Tensor codes = new_tensor(blob, size, stride, dtype);
+    TORCH_CHECK(codes.is_non_overlapping_and_dense(), "furl: stride leaves gaps or overlaps");
+    const furl::plan p = code_plan(codes.numel(), bits);
+    check_blob(p, blob, blob);
+    check(engine.unpack(p, blob, codes));
+    return codes;
+  }
+
+  static Tensor pack_positive(const Tensor& x) {
+    const Engine engine(x);
+    const Tensor values = dense(x);
+    const furl::plan p = code_plan(x.numel(), 1);
+    const Tensor blob = new_blob(p, x);
+    check(engine.pack(p, values, furl::positive_codebook(), blob));
+    return blob;
+  }
+
+  /// Gives y the signs that pack_positive saw: what was not above 0 becomes 0, what was and no
+  /// longer is becomes the smallest normal number.
+  static void restore_positive_(const Tensor& y, const Tensor& blob) {
+    TORCH_CHECK(y.is_non_overlapping_and_dense(), "furl: y must have no gaps in memory");
+    const Engine engine(y);
+    const furl::plan p = code_plan(y.numel(), 1);
+    check_blob(p, blob, y);
+    y.clamp_min_(y.scalar_type() == at::kHalf ? 0x1p-14 : 0x1p-126);
+    check(engine.unpack_multiply(p, blob, furl::positive_codebook(), y, y));
+  }
+
+  /// 0 where the mask is not set, `level` where it is.
+  static Tensor unpack_levels(const Tensor& blob, IntArrayRef size, IntArrayRef stride,
+                              at::ScalarType dtype, double level) {
+    dtype_of(dtype);
+    const Engine engine(blob);
+    const Tensor y = new_tensor(blob, size, stride, dtype);
+    const furl::plan p = code_plan(y.numel(), 1);
+    check_blob(p, blob, blob);
+    check(engine.unpack(p, blob, furl::positive_codebook(0.0f, float(level)), y));
+    return y;
+  }
+
+  static std::tuple<Tensor, Tensor> relu(const Tensor& x) {
+    const Engine engine(x);
+    const Tensor values = dense(x);
+    const furl::plan p = code_plan(x.numel(), 1);
+    const Tensor blob = new_blob(p, x);
+    const Tensor y = at::empty_strided(values.sizes(), values.strides(), values.options());
+    check(engine.relu(p, values, y, blob));
+    return {y, blob};
+  }
+
+  static Tensor relu_backward(const Tensor& g, const Tensor& blob) {
+    return multiply(g, blob, 1, furl::positive_codebook());
+  }
+
+  /// The same call takes gradients to their inputs.
+  static Tensor dropout(const Tensor& x, double p, std::int64_t seed, std::int64_t offset) {
+    const Engine engine(x);
+    const Tensor values = dense(x);
+    const Tensor y = at::empty_strided(values.sizes(), values.strides(), values.options());
+    check(engine.dropout(values, p, y, key_of(seed, offset)));
+    return y;
+  }
+
+  static Tensor pack_gelu(const Tensor& x, std::int64_t bits) {
+    const Engine engine(x);
+    const Tensor values = dense(x);
+    const furl::plan p = code_plan(x.numel(), bits);
+    const Tensor blob = new_blob(p, x);
+    check(engine.pack(p, values, gelu_codebook(bits), blob));
+    return blob;
+  }
+
+  static Tensor gelu_backward(const Tensor& g, const Tensor& blob, std::int64_t bits) {
+    return multiply(g, blob, bits, gelu_codebook(bits));
+  }
+
+  static std::tuple<Tensor, Tensor> max_pool2d(const Tensor& x, IntArrayRef kernel,
+                                               IntArrayRef stride, IntArrayRef padding) {
+    const Engine engine(x);
+    const Tensor values = x.contiguous();
+    const furl::max_pool_plan p = pool_plan(x.sizes(), kernel, stride, padding);
+    const furl::extents& shape = p.output_shape();
+    const std::vector<std::int64_t> sizes(shape.size, shape.size + shape.rank);
+    const Tensor y = at::empty(sizes, values.options().memory_format(at::MemoryFormat::Contiguous));
+    const Tensor blob = new_blob(p.codes(), x);
+    check(engine.max_pool(p, values, y, blob));
+    return {y, blob};
+  }
+
+  static Tensor max_pool2d_backward(const Tensor& g, const Tensor& blob, IntArrayRef size,
+                                    IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding) {
+    const Engine engine(g);
+    const Tensor gradient = g.contiguous();
+    const furl::max_pool_plan p = pool_plan(size, kernel, stride, padding);
+    check_blob(p.codes(), blob, g);
+    const Tensor out = at::empty(size, gradient.options());
+    check(engine.max_pool_backward(p, blob, gradient, out));
+    return out;
+  }
+
+ private:
+  static const furl::codebook& gelu_codebook(std::int64_t bits) {
+    TORCH_CHECK(bits >= 1 && bits <= 4, "furl: bits is ", bits, ": must be 1..4");
+    static const std::vector<furl::codebook> books = [] {
+      std::vector<furl::codebook> made;
+      for (int b = 1; b <= 4; ++b)
+        made.push_back(value_of(furl::host::derivative_codebook(furl::host::activation::gelu, b)));
+      return made;
+    }();
+    return books[std::size_t(bits - 1)];
+  }
+
+  static Tensor multiply(const Tensor& g, const Tensor& blob, std::int64_t bits,
+                         const furl::codebook& book) {
+    TORCH_CHECK(g.is_non_overlapping_and_dense(), "furl: g must have no gaps in memory");
+    const Engine engine(g);
+    const furl::plan p = code_plan(g.numel(), bits);
+    check_blob(p, blob, g);
+    const Tensor out = at::empty_strided(g.sizes(), g.strides(), g.options());
+    check(engine.unpack_multiply(p, blob, book, g, out));
+    return out;
+  }
+
+  static furl::max_pool_plan pool_plan(IntArrayRef sizes, IntArrayRef kernel, IntArrayRef stride,
+                                       IntArrayRef padding) {
+    TORCH_CHECK(kernel.size() == 2 && stride.size() == 2 && padding.size() == 2,
+                "furl: kernel, stride and padding must have two numbers each");
+    furl::pool_window window;
+    for (std::size_t d = 0; d < 2; ++d) {
+      const auto bounded = [](std::int64_t v) {
+        return int(std::clamp<std::int64_t>(v, -1, 1 << 30));
+      };
+      window.kernel[d] = bounded(kernel[d]);
+      window.stride[d] = bounded(stride[d]);
+      window.padding[d] = bounded(padding[d]);
+    }
+    return value_of(furl::max_pool_plan::make({sizes.data(), int(sizes.size())}, window));
+  }
+};
+
+/// Registers the operators for one engine.
+template <class Engine, class Library>
+void register_ops(Library& m) {
+  using all = ops<Engine>;
+  m.impl("compress", &all::compress);
+  m.impl("decompress", &all::decompress);
+  m.impl("decompress_add_", &all::decompress_add_);
+  m.impl("pack", &all::pack);
+  m.impl("unpack", &all::unpack);
+  m.impl("pack_positive", &all::pack_positive);
+  m.impl("restore_positive_", &all::restore_positive_);
+  m.impl("unpack_levels", &all::unpack_levels);
+  m.impl("relu", &all::relu);
+  m.impl("relu_backward", &all::relu_backward);
+  m.impl("dropout", &all::dropout);
+  m.impl("pack_gelu", &all::pack_gelu);
+  m.impl("gelu_backward", &all::gelu_backward);
+  m.impl("max_pool2d", &all::max_pool2d);
+  m.impl("max_pool2d_backward", &all::max_pool2d_backward);
+}
+
+}  // namespace furl_torch

@@ -1,0 +1,9 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""Saved activations in a few bits per value: see compress_saved."""
+
+from .context import Codec, compress_saved, skip
+from .meter import Count, LiveBytes, Stats
+from .noise import manual_seed
+
+__all__ = ["Codec", "Count", "LiveBytes", "Stats", "compress_saved", "manual_seed", "skip"]

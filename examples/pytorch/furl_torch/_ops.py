@@ -1,0 +1,31 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""Finds and loads the compiled operators, as torch.ops.furl."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+
+LIBRARY_VARIABLE = "FURL_TORCH_LIBRARY"
+
+
+def _find_library() -> str:
+    named = os.environ.get(LIBRARY_VARIABLE)
+    if named:
+        if not Path(named).is_file():
+            raise ImportError(f"{LIBRARY_VARIABLE} is {named}: there is no such file")
+        return named
+    found = sorted(Path(__file__).parent.glob("_library*.so"))
+    if not found:
+        raise ImportError(
+            "the operators of furl_torch are not built: build them with `pip install "
+            "--no-build-isolation examples/pytorch`, or with `cmake --preset pytorch && cmake --build "
+            f"--preset pytorch` and give the path of _library.so in {LIBRARY_VARIABLE}")
+    return str(found[0])
+
+
+torch.ops.load_library(_find_library())
+ops = torch.ops.furl

@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which module is running, and which tensors modules were given."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import weakref
+from typing import Any, Callable, Optional
+
+from torch import Tensor, nn
+from torch.nn.modules import module as registry
+
+_ALWAYS = ({"always_call": True} if "always_call" in inspect.signature(
+    registry.register_module_forward_hook).parameters else {})
+
+
+class ModuleWatch:
+    """While it is on, follows the modules that one thread calls."""
+
+    def __init__(self, model: Optional[nn.Module]) -> None:
+        self._names = ({m: name or type(m).__name__ for name, m in model.named_modules()}
+                       if model is not None else {})
+        self._inputs: dict[int, "weakref.ref[Tensor]"] = {}
+        self._handles: list[Any] = []
+        self._thread: Optional[int] = None
+        self.stack: list[nn.Module] = []
+        self.on_change: Callable[[], None] = lambda: None
+
+    @property
+    def is_on(self) -> bool:
+        """Between start and stop."""
+        return bool(self._handles)
+
+    def start(self) -> None:
+        """Follows the calling thread from now on."""
+        self._thread = threading.get_ident()
+        self._handles = [registry.register_module_forward_pre_hook(self._enter),
+                         registry.register_module_forward_hook(self._leave, **_ALWAYS)]
+
+    def stop(self) -> None:
+        """Leaves nothing behind."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self._inputs.clear()
+        self.stack.clear()
+
+    def name(self) -> str:
+        """Of the innermost module: as in the model, or its class."""
+        if not self.stack:
+            return "outside modules"
+        module = self.stack[-1]
+        return self._names.get(module) or type(module).__name__
+
+    def was_input(self, x: Tensor) -> bool:
+        """Whether a module was given x, or a tensor that x is a view of."""
+        for t in (x, x._base):
+            ref = None if t is None else self._inputs.get(id(t))
+            if ref is not None and ref() is t:
+                return True
+        return False
+
+    def _enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        if threading.get_ident() != self._thread:
+            return
+        self.stack.append(module)
+        self.on_change()
+        for x in inputs:
+            if isinstance(x, Tensor) and not x.requires_grad and x.is_floating_point():
+                self._inputs[id(x)] = weakref.ref(x)
+
+    def _leave(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        if threading.get_ident() != self._thread or module not in self.stack:
+            return
+        while self.stack.pop() is not module:  # those above it ended with an exception
+            pass
+        self.on_change()

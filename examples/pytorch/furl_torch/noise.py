@@ -1,0 +1,26 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""Keys of the random streams. They are furl's own: torch's generators are never drawn from."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Iterator
+
+_seed = 0
+_offsets: Iterator[int] = itertools.count()
+
+
+def manual_seed(seed: int) -> None:
+    """Starts the sequence of keys again, with a seed of 0 to 2**63 - 1. Not needed for noise that is
+    fresh: every tensor of a process takes another key, whatever context compresses it."""
+    global _seed, _offsets
+    if not 0 <= seed < 2**63:
+        raise ValueError(f"seed is {seed}: must be 0 to 2**63 - 1")
+    _seed = seed
+    _offsets = itertools.count()
+
+
+def next_key() -> tuple[int, int]:
+    """A seed and an offset that no other call returns (until the seed is set again)."""
+    return _seed, next(_offsets)
