@@ -37,3 +37,12 @@ TORCH_LIBRARY_IMPL(furl, CPU, m) {
 TORCH_LIBRARY_IMPL(furl, Meta, m) {
   furl_torch::register_ops<furl_torch::meta_engine>(m);
 }
+
+// None has a derivative of its own: autograd Functions give them one.
+TORCH_LIBRARY_IMPL(furl, Autograd, m) {
+  for (const char* const name :
+       {"compress", "decompress", "decompress_add_", "pack", "unpack", "pack_positive",
+        "restore_positive_", "unpack_levels", "relu", "relu_backward", "dropout", "pack_gelu",
+        "gelu_backward", "max_pool2d", "max_pool2d_backward"})
+    m.impl(name, torch::CppFunction::makeFallthrough());
+}
