@@ -139,8 +139,8 @@ action action_for(const at::Tensor& x, std::int64_t min_elements) {
   return found == action::keep ? keep_or_copy(x) : found;
 }
 
-/// The one bit pattern other than 0 among the elements, or 0. Of patterns, -0 is not 0, and a NaN
-/// is itself.
+/// The one bit pattern other than 0 among the elements, if 0 is among them too; else 0. Of
+/// patterns, -0 is not 0, and a NaN is itself.
 template <class T>
 T second_pattern(const at::Tensor& x) {
   const T* const data = static_cast<const T*>(x.data_ptr());
@@ -148,7 +148,15 @@ T second_pattern(const at::Tensor& x) {
   const T* const found = std::find_if(data, end, [](T v) { return v != 0; });
   if (found == end) return 0;
   const T level = *found;
-  return std::all_of(found, end, [&](T v) { return v == 0 || v == level; }) ? level : T(0);
+  bool has_zero = found != data;
+  for (const T* v = found; v != end; ++v) {
+    if (*v == 0) {
+      has_zero = true;
+    } else if (*v != level) {
+      return 0;
+    }
+  }
+  return has_zero ? level : T(0);
 }
 
 float second_value(const at::Tensor& x) {

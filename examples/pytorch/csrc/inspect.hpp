@@ -29,7 +29,7 @@ enum class action : std::int64_t {
 /// same elements in the same memory, unmodified since and alive all the time.
 std::tuple<std::int64_t, std::int64_t> inspect(const at::Tensor& x, std::int64_t min_elements);
 
-/// Packs x to one bit per element if all are +0 or one positive number, which is returned too.
+/// Packs x to one bit per element if they are +0 and one positive number, which is returned too.
 /// Else, or if x is not in host memory, the blob is empty.
 std::tuple<at::Tensor, double> pack_two_values(const at::Tensor& x);
 

@@ -1,0 +1,195 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which saved tensors compress_saved compresses, and which it must not touch."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from furl_torch import compress_saved, skip
+from furl_torch.saved import SavedAsIs, SavedBlob
+
+
+class Spy(compress_saved):
+    """Records what was packed as what."""
+
+    def __init__(self, *arguments, **named):
+        super().__init__(*arguments, **named)
+        self.packed = []
+
+    def _pack(self, x):
+        kept = super()._pack(x)
+        self.packed.append((x.detach(), kept))
+        return kept
+
+    def compressed(self):
+        return [x for x, kept in self.packed if isinstance(kept, SavedBlob)]
+
+
+def values(*shape):
+    return torch.randn(shape, requires_grad=True) * 1  # made by an operator, with a gradient
+
+
+def compressed(f, **settings):
+    spy = Spy(**settings)
+    with spy:
+        result = f()
+    del result
+    return spy.compressed()
+
+
+def test_activations_are_compressed():
+    assert len(compressed(lambda x=values(64, 64): x.exp())) == 1
+    assert len(compressed(lambda x=values(64, 64): x.sin())) == 1
+
+
+def test_parameters_and_their_views_pass():
+    layer = nn.Linear(64, 128)
+    x = values(64, 64)
+    kept = compressed(lambda: layer(x))
+    assert [t.shape for t in kept] == [x.shape]
+    spy = Spy()
+    with spy:
+        y = layer.weight.t()[3:] * layer.weight.view(64, 128)[3:]
+    assert len(spy.packed) == 2 and spy.compressed() == [] and spy.stats().total.bytes_before == 0
+    del y
+
+
+def test_autocast_copies_of_parameters_pass():
+    layer = nn.Linear(64, 128)
+    x = values(64, 64)
+    spy = Spy()
+    with spy, torch.autocast("cpu", dtype=torch.bfloat16):
+        y = layer(x)
+    assert y.dtype == torch.bfloat16
+    assert [(t.dtype, t.shape) for t in spy.compressed()] == [(torch.bfloat16, (64, 64))]
+
+
+def test_batch_statistics_and_buffers_pass():
+    norm = nn.BatchNorm1d(2048)
+    x = values(4, 2048)
+    assert [t.shape for t in compressed(lambda: norm(x))] == [x.shape]
+
+
+@pytest.mark.parametrize("norm", [nn.LayerNorm(64), nn.GroupNorm(64, 64)])
+def test_statistics_of_norms_pass(norm):
+    x = values(4096, 64)  # 4096 means
+    assert [t.shape for t in compressed(lambda: norm(x))] == [x.shape]
+
+
+def test_integers_complex_double_sparse_and_small_pass():
+    index = torch.randint(100, (2048, ))
+    table = values(100, 32)
+    assert compressed(lambda: table[index]) == []
+    z = values(64, 64).to(torch.complex64)
+    assert compressed(lambda: z * z) == []
+    d = values(64, 64).double()
+    assert compressed(lambda: d.exp()) == []
+    sparse = torch.eye(64).to_sparse()
+    assert len(compressed(lambda x=values(64, 64): torch.sparse.mm(sparse, x))) == 0
+    assert compressed(lambda x=values(31, 33): x.exp()) == []  # 1023
+
+
+def test_expanded_tensors_pass_and_are_not_spread():
+    row = values(1, 64)
+    wide = row.expand(4096, 64)
+    spy = Spy()
+    with spy:
+        y = wide * values(4096, 64)
+    passed = [kept for x, kept in spy.packed if x.shape == wide.shape and 0 in x.stride()]
+    assert len(passed) == 1 and passed[0].num_bytes == 64 * 4 and passed[0].tensor.stride() == (0, 1)
+    del y
+
+
+def test_bool_masks_are_packed_exactly():
+    mask = torch.rand(64, 65) > 0.3
+    x = values(64, 65)
+    spy = Spy()
+    with spy:
+        y = x.masked_fill(mask, 0.0)
+    masks = [kept for t, kept in spy.packed if t.dtype == torch.bool]
+    assert len(masks) == 1 and masks[0].num_bytes == 5 * 128
+    assert torch.equal(masks[0].restore(), mask)
+    y.sum().backward()
+
+
+def test_two_valued_masks_are_packed_exactly():
+    x = values(64, 65)
+    spy = Spy()
+    with spy:
+        y = F.dropout(x, 0.3)
+    mask, kept = spy.packed[0]
+    assert isinstance(kept, SavedBlob) and kept.num_bytes == 5 * 128
+    restored = kept.restore()
+    assert torch.equal(restored, mask) and restored.unique().tolist() == [0.0, mask.max().item()]
+    del y
+
+
+@pytest.mark.parametrize("third", [2.0, -1.0, float("nan")])
+def test_masks_of_three_values_are_no_masks(third):
+    mask = (torch.rand(64, 65) > 0.5).float()
+    mask[-1, -1] = third
+    spy = Spy()
+    with spy:
+        y = values(64, 65) * mask
+    assert all(isinstance(kept, SavedAsIs) for _, kept in spy.packed)
+    del y
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: F.nll_loss(F.log_softmax(x, 1), torch.zeros(64, dtype=torch.long)),
+    lambda x: torch.logsumexp(x, 1, keepdim=True).expand(64, 64).contiguous().exp(),
+    lambda x: F.log_softmax(x, 1).view(-1).exp(),
+    lambda x: F.log_softmax(x, 1).t().contiguous().to(torch.bfloat16).exp(),
+])
+def test_log_probabilities_are_never_compressed(f):
+    x = torch.randn(64, 64, requires_grad=True)  # a leaf: passes
+    spy = Spy(min_elements=1)
+    with spy:
+        y = f(x)
+    logs = [t for t in spy.compressed() if not (t >= 0).all()]
+    assert logs == []
+    del y
+
+
+def test_outputs_of_softmax_get_eight_bits():
+    x = values(64, 64)
+    spy = Spy()
+    with spy:
+        y = x.softmax(1)
+    assert spy.packed[0][1].num_bytes == 4096 + 16 * 4
+    del y
+
+
+def test_inputs_of_modules_are_compressed_and_other_constants_pass():
+    x = torch.randn(64, 64)
+    layer = nn.Linear(64, 8)
+    assert [t.shape for t in compressed(lambda: layer(x))] == [x.shape]
+    assert compressed(lambda: torch.randn(64, 64) @ values(64, 4)) == []
+
+
+def test_skip_lets_everything_pass():
+    x = values(64, 64)
+    spy = Spy()
+    with spy:
+        with skip():
+            y = x.exp()
+        with skip(), skip():
+            pass
+        z = x.sin()
+    assert len(spy.compressed()) == 1
+    y.sum().backward(retain_graph=True)
+    del z
+
+
+def test_skip_is_exact_for_what_others_compressed():
+    x = values(64, 64)
+    weight = torch.randn(64, 64, requires_grad=True)
+    with compress_saved():
+        y = x.sin()
+        with skip():
+            z = x @ weight
+    z.sum().backward()
+    assert torch.equal(weight.grad, x.detach().t() @ torch.ones(64, 64))
+    del y
