@@ -98,8 +98,8 @@ action action_by_origin(const at::Tensor& x) {
     if (output > 0 &&
         (name.find("Norm") != std::string::npos || name.find("Attention") != std::string::npos))
       return action::keep;  // statistics of norms, log-sums of attention
-    if (begins_with_any(name, {"Relu", "Threshold"})) return action::positives;
-    if (begins_with_any(name, {"Softmax", "Sigmoid", "Tanh"})) return action::bounded;
+    if (name == "Relu") return action::positives;
+    if (name == "Softmax" || name == "Sigmoid" || name == "Tanh") return action::bounded;
     if (!only_moves(name) || node->num_outputs() < 1) return action::values;
     const torch::autograd::Edge& edge = node->next_edge(0);
     output = edge.input_nr;

@@ -54,6 +54,16 @@ struct settings {
   std::int64_t group;
 };
 
+/// Whether no dimension that is not pooled lies between those that are.
+inline bool is_side_by_side(const furl::extents& window) {
+  int changes = 0;
+  for (int d = 0; d < window.rank && d < furl::max_rank; ++d)
+    changes += (window[d] > 1) != (d > 0 && window[d - 1] > 1);
+  return changes <= 2;
+}
+
+/// A window over dimensions that do not lie side by side in memory is left out: heads of attention,
+/// for example, which are transposed views.
 inline furl::plan value_plan(IntArrayRef sizes, IntArrayRef strides, const settings& how) {
   TORCH_CHECK(sizes.size() == strides.size(), "furl: size and stride must have the same length");
   TORCH_CHECK(how.window.empty() || how.window.size() == sizes.size(), "furl: window has ",
@@ -73,6 +83,7 @@ inline furl::plan value_plan(IntArrayRef sizes, IntArrayRef strides, const setti
       shape.size[d] = sizes[std::size_t(order[d])];
       if (!how.window.empty()) codec.window.size[d] = how.window[std::size_t(order[d])];
     }
+    if (!is_side_by_side(codec.window)) codec.window = {};
   }
   return value_of(furl::plan::make(codec, shape));
 }

@@ -1,0 +1,307 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""compress_saved as autograd meets it: gradients, lifetimes, noise, threads, errors."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+import furl_torch
+from furl_torch import Codec, compress_saved, skip
+
+
+def values(*shape):
+    return torch.randn(shape, requires_grad=True) * 1
+
+
+def small_net():
+    return nn.Sequential(nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8),
+                         nn.ReLU(inplace=True), nn.Conv2d(8, 8, 3, padding=1), nn.ReLU(),
+                         nn.Flatten(), nn.Linear(8 * 28 * 28, 10))
+
+
+def test_an_ordinary_model_is_about_ten_times_smaller():
+    net = small_net()
+    context = compress_saved(bits=2, window=8, model=net)
+    with context:
+        loss = F.cross_entropy(net(torch.randn(16, 1, 28, 28)), torch.zeros(16, dtype=torch.long))
+    assert context.live.now == context.stats().total.bytes_after
+    loss.backward()
+    stats = context.stats()
+    assert stats.total.ratio > 9
+    assert stats.modules["1"].num_tensors == 5 and stats.modules["1"].ratio > 12
+    assert sum(c.bytes_after for c in stats.modules.values()) == stats.total.bytes_after
+    assert stats.kept.bytes_after + stats.compressed.bytes_after == stats.total.bytes_after
+    assert "passed through" in str(stats)
+    del loss
+    assert context.live.now == 0 and context.live.peak >= stats.total.bytes_after
+
+
+def test_signs_of_relu_are_exact():
+    x = values(8, 4, 30, 30) + 0.5
+    exact = torch.autograd.grad(x.relu().sum(), x, retain_graph=True)[0]
+    for bits in (1, 2):
+        for same in (lambda t: t.relu(), lambda t: t.clone().relu_()):
+            with compress_saved(bits=bits):
+                y = same(x)
+            assert torch.equal(torch.autograd.grad(y.sum(), x, retain_graph=True)[0], exact)
+
+
+def test_zeros_of_relu_stay_zeros_for_the_next_layer():
+    x = values(64, 1024)
+    weight = torch.randn(1024, 4, requires_grad=True)
+    with compress_saved():
+        y = x.relu()
+        z = y @ weight
+    restored = z.grad_fn._saved_self
+    assert torch.equal(restored > 0, y > 0) and (restored >= 0).all()
+
+
+def test_gradients_are_right_on_average_and_noise_is_fresh():
+    x = torch.randn(32, 256)
+    weight = torch.randn(256, 16, requires_grad=True)
+    g = torch.randn(32, 16)
+    errors, total = [], torch.zeros_like(weight)
+    for _ in range(64):
+        with compress_saved():  # a new one for every step draws fresh noise, too
+            y = x.clone().requires_grad_().mul(1) @ weight
+        grad, = torch.autograd.grad(y, weight, g)
+        errors.append((grad - x.t() @ g).norm().item())
+        total += grad
+    assert len(set(errors)) == 64 and min(errors) > 0
+    assert (total / 64 - x.t() @ g).norm().item() < errors[0] / 6  # an eighth, if independent
+
+
+def test_seed_repeats_noise_and_torch_generators_are_untouched():
+    def step():
+        with compress_saved():
+            y = x.sin()
+        return y.grad_fn._saved_self
+
+    x = values(4096)
+    furl_torch.manual_seed(7)
+    state = torch.get_rng_state()
+    first, second = step(), step()
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not torch.equal(first, second)
+    furl_torch.manual_seed(7)
+    assert torch.equal(step(), first)
+    with pytest.raises(ValueError, match="seed is -1"):
+        furl_torch.manual_seed(-1)
+
+
+def test_what_several_operators_save_is_kept_once():
+    x = values(64, 64)
+    context = compress_saved()
+    with context:
+        y = x.sin() * x + x.view(64, 64).exp().detach() * x.cos()
+    compressed = context.stats().compressed
+    assert compressed.num_tensors == 3  # x, also by its view; x.sin(); the result of exp
+    del y
+
+
+def test_memory_used_again_is_not_taken_for_the_same_tensor():
+    def chain(x, bits):
+        with compress_saved(bits=bits) if bits else skip():
+            for _ in range(8):
+                x = (x * 1.01).sin()  # frees what it read: the allocator gives the memory again
+        return x
+
+    leaf = torch.randn(4096, requires_grad=True)
+    exact, = torch.autograd.grad(chain(leaf * 1, 0).sum(), leaf)
+    folded, = torch.autograd.grad(chain(leaf * 1, 8).sum(), leaf)
+    torch.testing.assert_close(folded, exact, rtol=0.05, atol=0.02)
+
+
+def test_modified_tensors_are_kept_again():
+    x = values(4096)
+    with compress_saved(bits=8):
+        a = x.sin()
+        x.mul_(3)
+        b = x.sin()
+    torch.testing.assert_close(b.grad_fn._saved_self, x.detach(), rtol=0.05, atol=0.1)
+    assert (a.grad_fn._saved_self * 3 - x).abs().max() < 0.2
+
+
+def test_modification_of_what_passed_is_noticed():
+    x = values(100)  # small: passes
+    with compress_saved():
+        y = x.exp()
+    y.mul_(3)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_step_of_the_optimizer_before_the_backward_pass_is_noticed():
+    layers = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64))
+    optimizer = torch.optim.SGD(layers.parameters(), 0.1)
+    with compress_saved():
+        loss = layers(torch.randn(64, 64)).sum()
+    loss.backward(retain_graph=True)
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_graph_can_be_used_twice():
+    net = small_net()
+    with compress_saved():
+        loss = net(torch.randn(4, 1, 28, 28)).sum()
+    loss.backward(retain_graph=True)
+    once = [p.grad.clone() for p in net.parameters()]
+    loss.backward()
+    for p, g in zip(net.parameters(), once):
+        assert torch.equal(p.grad, 2 * g)
+
+
+def test_second_derivatives():
+    x = torch.randn(3, 5, dtype=torch.double, requires_grad=True)  # double passes: exact
+
+    def f(t):
+        with compress_saved():
+            return (t.sin() * t).sum()
+
+    assert torch.autograd.gradcheck(f, (x, )) and torch.autograd.gradgradcheck(f, (x, ))
+    y = torch.randn(4096, requires_grad=True)
+    with compress_saved(bits=8):
+        g, = torch.autograd.grad(((y * 1)**3).sum(), y, create_graph=True)
+        g.sum().backward()
+    torch.testing.assert_close(y.grad, 6 * y.detach(), rtol=0.05, atol=0.3)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpoints(reentrant):
+    net = nn.Sequential(nn.Linear(256, 256), nn.Dropout(0.5), nn.Tanh())
+    x = values(64, 256)
+
+    def gradient(context):
+        torch.manual_seed(3)
+        net.zero_grad()
+        with context:
+            y = checkpoint(net, x, use_reentrant=reentrant)
+        y.sum().backward(retain_graph=True)
+        return net[0].bias.grad.clone()
+
+    context = compress_saved(bits=8)
+    exact, folded = gradient(skip()), gradient(context)
+    torch.testing.assert_close(folded, exact, rtol=0.1, atol=0.5)
+    assert context.stats().compressed.num_tensors == (1 if reentrant else 0)  # the input, or nothing
+
+
+@pytest.mark.parametrize("change", [
+    lambda x: x.contiguous(memory_format=torch.channels_last),
+    lambda x: x.transpose(1, 2),
+    lambda x: x.permute(3, 0, 1, 2),
+    lambda x: x.to(torch.bfloat16),
+    lambda x: x.half(),
+])
+def test_strides_and_dtype_come_back(change):
+    x = change(values(4, 8, 16, 20))
+    with compress_saved(bits=8):
+        y = x * x
+    restored = y.grad_fn._saved_self
+    assert (restored.dtype, restored.shape) == (x.dtype, x.shape)
+    assert restored.stride() == x.stride()
+    torch.testing.assert_close(restored, x.detach(), rtol=0.02, atol=0.06)
+
+
+def test_nothing_keeps_originals_alive():
+    gc.disable()
+    try:
+        for f in (torch.sin, torch.exp, torch.relu, lambda t: t[:, :4].sin(), lambda t: t[:2].exp()):
+            x = values(1024, 64)
+            context = compress_saved()
+            with context:
+                y = f(x)
+            storage = weakref.ref(x)
+            del x
+            assert storage() is None or y.grad_fn is not None
+            kept = context.live.now
+            assert 0 < kept <= 1024 * 64 * 4 / 9
+            del y
+            assert context.live.now == 0  # without the garbage collector: no cycle holds it
+    finally:
+        gc.enable()
+
+
+def test_small_parts_do_not_keep_large_memory():
+    x = values(1024, 64)
+    with compress_saved():
+        y = x[:4].sin()
+    assert y.grad_fn._saved_self.storage().nbytes() == 4 * 64 * 4
+
+
+def test_overrides_by_type_of_module():
+    class Head(nn.Linear):
+        pass
+
+    net = nn.Sequential(nn.Linear(64, 64), Head(64, 64), nn.Sequential(nn.Sigmoid(), nn.Linear(64, 4)))
+    context = compress_saved(model=net, overrides={Head: 8, nn.Sequential: 4, nn.Sigmoid: None,
+                                                   nn.Linear: Codec(2, 1, 1024)})
+    with context:
+        net(values(64, 64)).sum().backward()
+    after = {name: context.stats().modules[name].bytes_after for name in ("0", "1", "2.0", "2.1")}
+    assert after == {"0": 4096 // 4 + 4 * 4, "1": 4096 + 16 * 4, "2.0": 4096 * 4,
+                     "2.1": 0}  # it shares what the sigmoid kept
+
+
+def test_threads_have_contexts_of_their_own():
+    x = values(64, 64)
+    counts = {}
+
+    def work(name, context):
+        with context:
+            nn.Sigmoid()(x.sin())
+        counts[name] = context.stats().compressed.num_tensors
+
+    main, other, idle = compress_saved(), compress_saved(), compress_saved()
+    with main:
+        first = threading.Thread(target=work, args=("other", other))
+        first.start()
+        first.join()
+        second = threading.Thread(target=lambda: nn.Sigmoid()(x.sin()))  # has entered nothing
+        second.start()
+        second.join()
+    assert counts == {"other": 2}
+    assert main.stats().total.num_tensors == 0 and idle.stats().total.num_tensors == 0
+
+
+def test_exceptions_leave_nothing_pushed():
+    class Broken(nn.Module):
+        def forward(self, x):
+            raise ZeroDivisionError
+
+    before = len(nn.modules.module._global_forward_pre_hooks)
+    context = compress_saved(overrides={Broken: None})
+    x = values(64, 64)
+    with pytest.raises(ZeroDivisionError), context, skip():
+        nn.Sequential(Broken())(x)
+    assert len(nn.modules.module._global_forward_pre_hooks) == before
+    y = x.sin()
+    assert torch.equal(y.grad_fn._saved_self, x)
+    assert context.stats().total.num_tensors == 0
+    with context:  # it can be used again
+        y = x.sin()
+    assert context.stats().compressed.num_tensors == 1
+
+
+def test_refusals():
+    context = compress_saved()
+    with context, pytest.raises(RuntimeError, match="already on"):
+        context.__enter__()
+    for settings, words in (({"bits": 9}, "bits is 9"), ({"window": 0}, "window is 0"),
+                            ({"window": 65}, "window is 65"), ({"group": 48}, "group is 48"),
+                            ({"overrides": {nn.ReLU: 0}}, "bits is 0")):
+        with pytest.raises(ValueError, match=words):
+            compress_saved(**settings)
+    with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
+        with pytest.raises(RuntimeError, match="not here"):
+            with context:
+                pass
+    assert not context._watch.is_on
