@@ -254,6 +254,50 @@ def test_overrides_by_type_of_module():
                      "2.1": 0}  # it shares what the sigmoid kept
 
 
+def test_override_ends_with_its_module():
+    class Broken(nn.Module):
+        def forward(self, x):
+            nn.Sigmoid()(x)
+            raise ZeroDivisionError
+
+    class Outer(nn.Module):
+        def forward(self, x):
+            try:
+                Broken()(x)
+            except ZeroDivisionError:
+                pass
+            return nn.Tanh()(x)
+
+    context = compress_saved(overrides={Broken: None, nn.Tanh: None})
+    x = values(64, 64)
+    with context:
+        Outer()(x).sum()
+        x.sin()
+    assert context.stats().modules["outside modules"].num_tensors == 1
+    assert context.stats().compressed.num_tensors == 1  # by sin
+
+
+def test_modules_of_other_threads_do_not_count():
+    running, done = threading.Event(), threading.Event()
+
+    class Waiting(nn.Module):
+        def forward(self, x):
+            running.set()
+            done.wait(10)
+            return x
+
+    x = values(64, 64)
+    context = compress_saved(overrides={Waiting: None})
+    with context:
+        other = threading.Thread(target=Waiting(), args=(x, ))
+        other.start()
+        running.wait(10)
+        x.sin()
+        done.set()
+        other.join()
+    assert context.stats().compressed.num_tensors == 1
+
+
 def test_threads_have_contexts_of_their_own():
     x = values(64, 64)
     counts = {}
