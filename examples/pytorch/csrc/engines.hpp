@@ -9,6 +9,9 @@
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <mutex>
+
 #include "furl/furl.hpp"
 
 namespace furl_torch {

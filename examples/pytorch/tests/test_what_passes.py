@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from furl_torch import compress_saved, skip
 from furl_torch.saved import SavedAsIs, SavedBlob
+from support import values
 
 
 class Spy(compress_saved):
@@ -25,10 +26,6 @@ class Spy(compress_saved):
 
     def compressed(self):
         return [x for x, kept in self.packed if isinstance(kept, SavedBlob)]
-
-
-def values(*shape):
-    return torch.randn(shape, requires_grad=True) * 1  # made by an operator, with a gradient
 
 
 def compressed(f, **settings):
