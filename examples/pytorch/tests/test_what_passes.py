@@ -99,6 +99,11 @@ def test_expanded_tensors_pass_and_are_not_spread():
     del y
 
 
+def test_expanded_parts_of_large_memory_pass():
+    wide = values(64, 64)[:1].expand(64, 64)
+    assert [x.shape for x in compressed(lambda: wide.sin())] == []
+
+
 def test_bool_masks_are_packed_exactly():
     mask = torch.rand(64, 65) > 0.3
     x = values(64, 65)
