@@ -38,9 +38,11 @@ def cases():
             for shape in [*PLANES, 32, "odd", "features", "sequence", "channels_last"]:
                 yield operation, element, 2, shape
     for operation in ["compress_mixed", "decompress_mixed", "decompress_add_mixed",
-                      "squared_ranges"]:
+                      "squared_ranges", "compress_in_ranges", "measure"]:
         for element in types:
             yield operation, element, 2, "flat"
+    for operation in ["compress_in_ranges", "measure"]:
+        yield operation, "f32", 2, 56
     yield "allocate_widths", "u8", 2, "flat"
     for operation in ["pack", "unpack"]:
         for bits in [1, 4]:

@@ -4,7 +4,7 @@
 // Runs one operation once, for a tool that counts its instructions, and prints the number of
 // elements:
 //   furl_counts compress|decompress|decompress_add[_mixed] f32|f16|bf16 BITS SHAPE
-//   furl_counts squared_ranges f32|f16|bf16 BITS SHAPE
+//   furl_counts compress_in_ranges|measure|squared_ranges f32|f16|bf16 BITS SHAPE
 //   furl_counts pack|unpack|allocate_widths u8 BITS
 //   furl_counts pack|pack_stochastic|unpack|unpack_multiply f32|f16|bf16 BITS, by a codebook
 //   furl_counts relu|dropout|dropout_masked f32|f16|bf16 1
@@ -129,6 +129,26 @@ void run_max_pool(const std::string& operation, dtype type, int bits) {
                             {x, type, num_elements}, nullptr));
 }
 
+void run_in_ranges(const plan& p, const_values x, bytes blob) {
+  const bool flat = p.shape().rank == 1;
+  const i64 pairs = flat ? 1 : p.shape()[0];
+  const std::vector<range> ranges(std::size_t(pairs), {1.25f, 1.75f});
+  u8* const copy = device_memory(u64(pairs) * sizeof(range));
+  require(cudaMemcpy(copy, ranges.data(), u64(pairs) * sizeof(range), cudaMemcpyHostToDevice));
+  const auto* const at = reinterpret_cast<const float*>(copy);
+  options o;
+  o.ranges = flat ? given_ranges::of_tensor(at) : given_ranges::of_channels(at, pairs, 0);
+  require(compress(p, x, blob, {1, 2}, nullptr, o));
+}
+
+void run_measure(const plan& p, const_values x, const_bytes blob) {
+  auto* const groups =
+      reinterpret_cast<quality*>(device_memory(u64(p.num_groups() + 1) * sizeof(quality)));
+  options o;
+  o.workspace = {device_memory(measure_workspace_bytes(p)), measure_workspace_bytes(p)};
+  require(measure(p, x, blob, {groups, p.num_groups()}, groups + p.num_groups(), nullptr, o));
+}
+
 struct pooled_shape {
   extents shape;
   extents window;
@@ -207,6 +227,10 @@ void run(std::string operation, dtype type, int bits, const std::string& shape_n
     require(decompress(p, {blob, p.size_bytes()}, {x, type, n}, nullptr, o));
   } else if (operation == "decompress_add") {
     require(decompress_add(p, {blob, p.size_bytes()}, {x, type, n}, nullptr, o));
+  } else if (operation == "compress_in_ranges") {
+    run_in_ranges(p, {x, type, n}, {blob, p.size_bytes()});
+  } else if (operation == "measure") {
+    run_measure(p, {x, type, n}, {blob, p.size_bytes()});
   } else {
     const i64 tiles = p.num_tiles();
     auto* const squared = reinterpret_cast<double*>(device_memory(u64(tiles) * sizeof(double)));

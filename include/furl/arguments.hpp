@@ -6,6 +6,7 @@
 // written or launched. They read no array.
 
 #include "furl/config.hpp"
+#include "furl/given_ranges.hpp"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
 #include "furl/view.hpp"
@@ -82,6 +83,23 @@ inline status check_widths_array(const plan& p, const_bytes widths) {
   if (widths.data == nullptr && widths.size_bytes > 0)
     return {error::null_pointer, "options.widths", 0, "must not be null"};
   return {};
+}
+
+/// A pair for every element, at its place.
+inline status check_given_ranges(const plan& p, const given_ranges& given) {
+  if (given.scope == range_scope::measured) return {};
+  const bool of_channels = given.scope == range_scope::channel;
+  if (of_channels && (given.dimension < 0 || given.dimension >= p.shape().rank))
+    return {error::out_of_range, "options.ranges.dimension", given.dimension,
+            "must be a dimension of the shape"};
+  if (p.num_elements() == 0) return {};
+  const i64 pairs = of_channels                         ? p.shape()[given.dimension]
+                    : given.scope == range_scope::group ? p.num_groups()
+                                                        : 1;
+  if (given.num_pairs != pairs)
+    return {error::wrong_size, "options.ranges", given.num_pairs,
+            "must be one pair, one per channel, or one per group"};
+  return check_array<const float>({given.pairs, 2 * pairs}, 2 * pairs, "options.ranges", "");
 }
 
 /// The checks that pack and unpack share.

@@ -6,7 +6,10 @@
 
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
+#include "furl/element/cell_locator.hpp"
+#include "furl/element/range_map.hpp"
 #include "furl/kernel/compress.cuh"
+#include "furl/kernel/compress_in_ranges.cuh"
 #include "furl/kernel/launch.cuh"
 #include "furl/kernel/lfc.cuh"
 #include "furl/kernel/pool.cuh"
@@ -26,14 +29,15 @@ namespace detail {
 /// What two kernels read one after the other stays in the L2 cache of current devices.
 inline constexpr i64 cached_bytes = i64(16) << 20;
 
-/// Compression with cells that no block can hold: a kernel that pools them, and one for the tiles
-/// whose cells are then known, in turns, so that the second finds the elements in the cache.
-template <class Architectures, class T>
-status launch_pooled(const plan& p, const blob_layout& layout, const kernel::lfc_source& source,
-                     const T* x, u8* blob, const kernel::key_argument& key, cudaStream_t stream) {
+/// Compression with a kernel that pools the cells, and one for the tiles whose cells are then
+/// known, in turns, so that the second finds the elements in the cache. launch_tiles(tile_range)
+/// launches that one.
+template <class Architectures, class T, class LaunchTiles>
+status launch_pooled(const plan& p, const blob_layout& layout, const cell_locator& locator,
+                     const T* x, u8* blob, cudaStream_t stream, const LaunchTiles& launch_tiles) {
   const cell_grid& grid = p.grid();
   const kernel::cell_list cells(grid);
-  const bool vectors = source.locator.granule() >= 4 && source.locator.cell_step() == 0 &&
+  const bool vectors = locator.granule() >= 4 && locator.cell_step() == 0 &&
                        reinterpret_cast<std::uintptr_t>(x) % (4 * sizeof(T)) == 0;
   const i64 cells_per_band = p.num_cells() / grid.num_bands();
   i64 bands = cached_bytes / i64(sizeof(T)) / grid.band_elements();
@@ -50,11 +54,7 @@ status launch_pooled(const plan& p, const blob_layout& layout, const kernel::lfc
         !s)
       return s;
     tiles.end = is_last ? layout.num_tiles : grid.band_begin(end) / tile_elements;
-    if (const status s =
-            kernel::launch_blocks(kernel::compress_with_lfc<T, kernel::lfc_path::table>, layout,
-                                  source, tiles, stream, x, blob, key);
-        !s)
-      return s;
+    if (const status s = launch_tiles(tiles); !s) return s;
   }
   return {};
 }
@@ -67,11 +67,33 @@ status launch_compress(const plan& p, const blob_layout& layout, const T* x, u8*
                           kernel::block_threads, stream, layout, x, blob, key);
   const kernel::lfc_source source = kernel::choose_lfc_source(p.grid());
   if (source.path == kernel::lfc_path::table)
-    return launch_pooled<Architectures>(p, layout, source, x, blob, key, stream);
+    return launch_pooled<Architectures>(
+        p, layout, source.locator, x, blob, stream, [&](const kernel::tile_range& tiles) {
+          return kernel::launch_blocks(kernel::compress_with_lfc<T, kernel::lfc_path::table>,
+                                       layout, source, tiles, stream, x, blob, key);
+        });
   return kernel::with_path(source.path, [&](auto path) {
     return kernel::launch_blocks(kernel::compress_with_lfc<T, decltype(path)::value>, layout,
                                  source, {0, layout.num_tiles}, stream, x, blob, key);
   });
+}
+
+/// The same with ranges that are given. With a window, the elements are read once more, from cache.
+template <class Architectures, class T>
+status launch_in_ranges(const plan& p, const blob_layout& layout, const T* x, u8* blob,
+                        const kernel::key_argument& key, const range_map& given,
+                        cudaStream_t stream) {
+  const cell_locator locator = p.has_lfc() ? cell_locator(p.grid()) : cell_locator();
+  const auto launch_tiles = [&](const kernel::tile_range& tiles) -> status {
+    if (tiles.begin == tiles.end) return {};
+    const auto function =
+        p.has_lfc() ? kernel::compress_in_ranges<T, true> : kernel::compress_in_ranges<T, false>;
+    return kernel::launch(function, kernel::blocks_for(tiles.end - tiles.begin),
+                          kernel::block_threads, stream, layout, locator, tiles, x, blob, key,
+                          given);
+  };
+  if (!p.has_lfc()) return launch_tiles({0, layout.num_tiles});
+  return launch_pooled<Architectures>(p, layout, locator, x, blob, stream, launch_tiles);
 }
 
 }  // namespace detail
@@ -90,18 +112,26 @@ template <class Architectures = kernel::architectures>
 status compress(const plan& p, const_values x, bytes blob, random_key key, cudaStream_t stream,
                 const options& o = {}) {
   if (const status s = detail::check_call(p, x, "x", {blob.data, blob.size_bytes}, o); !s) return s;
+  if (const status s = detail::check_given_ranges(p, o.ranges); !s) return s;
   if (p.num_elements() == 0) return {};
   const kernel::stream_scope scope(stream);
   if (const status s = kernel::cuda_status(scope.error(), "stream"); !s) return s;
   if (const status s = detail::check_memory(p, x.data, "x", blob.data, o, scope.device()); !s)
     return s;
+  if (const status s = detail::check_reachable(o.ranges.pairs, scope.device(), "options.ranges");
+      !s)
+    return s;
   blob_layout layout;
   if (const status s = detail::launch_layout<Architectures>(p, o, stream, layout); !s) return s;
   return with_type(x.type, [&](auto element) {
     using type = decltype(element);
-    return detail::launch_compress<Architectures>(p, layout, static_cast<const type*>(x.data),
-                                                  static_cast<u8*>(blob.data),
-                                                  kernel::key_argument{key, o.device_key}, stream);
+    const auto* const from = static_cast<const type*>(x.data);
+    auto* const to = static_cast<u8*>(blob.data);
+    const kernel::key_argument source{key, o.device_key};
+    const range_map given(p, o.ranges);
+    if (given.pairs == nullptr)
+      return detail::launch_compress<Architectures>(p, layout, from, to, source, stream);
+    return detail::launch_in_ranges<Architectures>(p, layout, from, to, source, given, stream);
   });
 }
 

@@ -10,6 +10,7 @@
 #include "furl/decompress.cuh"
 #include "furl/dropout.cuh"
 #include "furl/max_pool.cuh"
+#include "furl/measure.cuh"
 #include "furl/relu.cuh"
 #include "furl/stash.cuh"
 #include "furl/widths.cuh"

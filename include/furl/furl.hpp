@@ -11,6 +11,7 @@
 #include "furl/host/decompress.hpp"
 #include "furl/host/dropout.hpp"
 #include "furl/host/max_pool.hpp"
+#include "furl/host/measure.hpp"
 #include "furl/host/optimal_codebooks.hpp"
 #include "furl/host/relu.hpp"
 #include "furl/host/widths.hpp"

@@ -7,6 +7,7 @@
 #include "furl/arguments.hpp"
 #include "furl/config.hpp"
 #include "furl/element/philox.hpp"
+#include "furl/given_ranges.hpp"
 #include "furl/kernel/launch.cuh"
 #include "furl/kernel/widths.cuh"
 #include "furl/plan.hpp"
@@ -34,6 +35,8 @@ struct options {
   /// compress reads the random stream from here when it runs, instead of from `key`: so a replay of
   /// a CUDA graph can draw fresh bits. Aligned to 8.
   const random_key* device_key = nullptr;
+  /// For compress: ranges in place of measured ones, read when it runs.
+  given_ranges ranges = {};
 };
 
 }  // namespace v0_1

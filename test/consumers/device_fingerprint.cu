@@ -43,10 +43,16 @@ struct device_engine {
     o.workspace = workspace.bytes();
     return o;
   }
-  bool compress(const furl::plan& p, const array& x, dtype type, array& blob, const array& widths) {
-    const on_device in(x), out(blob), width(widths), work(array(furl::workspace_bytes(p)));
+  bool compress(const furl::plan& p, const array& x, dtype type, array& blob, const array& widths,
+                bool in_range) {
+    const furl::range range = furl::symmetric_range(0.7f, 4);
+    const on_device in(x), out(blob), width(widths), work(array(furl::workspace_bytes(p))),
+        pair(array(sizeof range));
+    cudaMemcpy(pair.data(), &range, sizeof range, cudaMemcpyHostToDevice);
+    furl::options o = options(p, width, work);
+    if (in_range) o.ranges = furl::given_ranges::of_tensor(static_cast<const float*>(pair.data()));
     return furl::compress(p, {in.data(), type, p.num_elements()}, out.bytes(), {7, 11}, nullptr,
-                          options(p, width, work)) &&
+                          o) &&
            out.read(blob);
   }
   bool decompress(const furl::plan& p, const array& blob, array& y, dtype type, bool add,
@@ -80,6 +86,16 @@ struct device_engine {
                                  {static_cast<const double*>(squared.data()), tiles}, out.bytes(),
                                  work.bytes(), nullptr) &&
            out.read(widths);
+  }
+  bool measure(const furl::plan& p, const array& x, dtype type, const array& blob,
+               const array& widths, array& sums) {
+    const on_device elements(x), in(blob), width(widths), out(sums),
+        work(array(furl::measure_workspace_bytes(p)));
+    auto* const groups = static_cast<furl::quality*>(out.data());
+    return furl::measure(p, {elements.data(), type, p.num_elements()}, in.const_bytes(),
+                         {groups, p.num_groups()}, groups + p.num_groups(), nullptr,
+                         options(p, width, work)) &&
+           out.read(sums);
   }
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "furl/plan.hpp"
+#include "furl/quality.hpp"
 #include "furl/view.hpp"
 
 namespace {
@@ -56,8 +57,9 @@ inline std::vector<u8> make_elements(dtype type, i64 count) {
   return out;
 }
 
-/// Engine : has compress, decompress (add or not), pack, unpack and allocate (widths for equally
-///          sensitive tiles) over host memory, which return whether they succeeded.
+/// Engine : has compress (in a given range or not), decompress (add or not), pack, unpack, allocate
+///          (widths for equally sensitive tiles) and measure (all sums, the total last) over host
+///          memory, which return whether they succeeded.
 template <class Engine>
 class fingerprint {
  public:
@@ -92,8 +94,13 @@ class fingerprint {
   void round_trip(const furl::plan& p, const std::vector<u8>& x, dtype type,
                   const std::vector<u8>& widths) {
     std::vector<u8> blob(static_cast<std::size_t>(p.size_bytes()));
-    good_ = good_ && engine_.compress(p, x, type, blob, widths);
-    hash_.add(blob);
+    std::vector<u8> sums(static_cast<std::size_t>(p.num_groups() + 1) * sizeof(furl::quality));
+    for (const bool in_range : {true, false}) {
+      good_ = good_ && engine_.compress(p, x, type, blob, widths, in_range) &&
+              engine_.measure(p, x, type, blob, widths, sums);
+      hash_.add(blob);
+      hash_.add(sums);
+    }
     for (const dtype out : {dtype::f32, dtype::f16, dtype::bf16}) {
       for (const bool add : {false, true}) {
         std::vector<u8> y = make_elements(out, num_elements);

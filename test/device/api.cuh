@@ -71,6 +71,22 @@ struct floats : device_buffer {
   }
 };
 
+/// A device array of T.
+template <class T>
+struct device_array : device_buffer {
+  explicit device_array(std::size_t count) : device_buffer(count * sizeof(T)) {}
+  explicit device_array(const std::vector<T>& content) : device_array(content.size()) {
+    write(content.data());
+  }
+  furl::span<T> view() const { return {as<T>(), i64(size() / sizeof(T))}; }
+  furl::span<const T> const_view() const { return {as<const T>(), i64(size() / sizeof(T))}; }
+  std::vector<T> read_back() const {
+    std::vector<T> out(size() / sizeof(T));
+    read(out.data());
+    return out;
+  }
+};
+
 inline bytes view(const device_buffer& buffer) {
   return {buffer.data(), buffer.size()};
 }

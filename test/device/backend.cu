@@ -71,15 +71,18 @@ class device_backend final : public backend {
  public:
   const char* name() const override { return "device"; }
 
-  status compress(const plan& p, const_values x, bytes blob, random_key key,
-                  const_bytes widths) override {
+  status compress(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths,
+                  const given_ranges& ranges) override {
     const mirror in(x);
     const mirror out(blob.data, blob.size_bytes);
     const mirror tile_widths(widths.data, widths.size_bytes);
+    const mirror pairs(span<const float>{ranges.pairs, 2 * ranges.num_pairs});
     const device_buffer workspace(workspace_bytes(p));
-    const status s =
-        furl::compress(p, {in.data(), x.type, x.num_elements}, {out.data(), blob.size_bytes}, key,
-                       stream_, options_of(widths, tile_widths, workspace));
+    options o = options_of(widths, tile_widths, workspace);
+    o.ranges = ranges;
+    o.ranges.pairs = static_cast<const float*>(pairs.data());
+    const status s = furl::compress(p, {in.data(), x.type, x.num_elements},
+                                    {out.data(), blob.size_bytes}, key, stream_, o);
     stream_.wait();
     out.copy_back(blob.data);
     return s;
@@ -235,6 +238,23 @@ class device_backend final : public backend {
     stream_.wait();
     arrays.copy_back(y);
     mask.copy_back(blob.data);
+    return s;
+  }
+  status measure(const plan& p, const_values x, const_bytes blob, span<quality> groups,
+                 quality* total, const_bytes widths) override {
+    const mirror elements(x);
+    const mirror in(blob.data, blob.size_bytes);
+    const mirror of_groups(groups);
+    const mirror of_all(total, sizeof *total, sizeof(double));
+    const mirror tile_widths(widths.data, widths.size_bytes);
+    const device_buffer workspace(measure_workspace_bytes(p));
+    const status s =
+        furl::measure(p, {elements.data(), x.type, x.num_elements}, {in.data(), blob.size_bytes},
+                      of_groups.view(groups), static_cast<quality*>(of_all.data()), stream_,
+                      options_of(widths, tile_widths, workspace));
+    stream_.wait();
+    of_groups.copy_back(groups.data);
+    of_all.copy_back(total);
     return s;
   }
 

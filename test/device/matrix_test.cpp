@@ -62,7 +62,7 @@ class comparison {
     guarded_buffer expected(p.size_bytes());
     guarded_buffer blob(p.size_bytes());
     const const_values in{x.data(), type, n};
-    ASSERT_TRUE(host_.compress(p, in, {expected.data(), expected.size()}, key, widths));
+    ASSERT_TRUE(host_.compress(p, in, {expected.data(), expected.size()}, key, widths, {}));
     const status s = device_->compress(p, in, {blob.data(), blob.size()}, key, widths);
     ASSERT_TRUE(s) << to_string(s);
     ASSERT_EQ(blob.bytes(), expected.bytes());

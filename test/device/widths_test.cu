@@ -13,21 +13,6 @@
 namespace furl::test {
 namespace {
 
-template <class T>
-struct device_array : device_buffer {
-  explicit device_array(std::size_t count) : device_buffer(count * sizeof(T)) {}
-  explicit device_array(const std::vector<T>& content) : device_array(content.size()) {
-    write(content.data());
-  }
-  furl::span<T> view() const { return {as<T>(), i64(size() / sizeof(T))}; }
-  furl::span<const T> const_view() const { return {as<const T>(), i64(size() / sizeof(T))}; }
-  std::vector<T> read_back() const {
-    std::vector<T> out(size() / sizeof(T));
-    read(out.data());
-    return out;
-  }
-};
-
 TEST(device_widths, AGraphFindsAndUsesThem) {
   const scoped_stream stream;
   const plan uniform = *plan::make({}, {num_elements});

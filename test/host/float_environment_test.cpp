@@ -9,6 +9,7 @@
 
 #include <cfenv>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "support/coded.hpp"
@@ -49,10 +50,10 @@ class in_mode final : public backend {
   in_mode(backend& inner, int rounding_direction, bool flush)
       : inner_(inner), direction_(rounding_direction), flush_(flush) {}
   const char* name() const override { return inner_.name(); }
-  status compress(const plan& p, const_values x, bytes blob, random_key key,
-                  const_bytes widths) override {
+  status compress(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths,
+                  const given_ranges& ranges) override {
     const mode callers(direction_, flush_);
-    return inner_.compress(p, x, blob, key, widths);
+    return inner_.compress(p, x, blob, key, widths, ranges);
   }
   status decompress(const plan& p, const_bytes blob, values y, const_bytes widths) override {
     const mode callers(direction_, flush_);
@@ -122,6 +123,11 @@ class in_mode final : public backend {
     const mode callers(direction_, flush_);
     return inner_.dropout(codes, x, p, y, blob, key);
   }
+  status measure(const plan& p, const_values x, const_bytes blob, span<quality> groups,
+                 quality* total, const_bytes widths) override {
+    const mode callers(direction_, flush_);
+    return inner_.measure(p, x, blob, groups, total, widths);
+  }
 
  private:
   backend& inner_;
@@ -136,11 +142,13 @@ struct outputs {
   std::vector<double> squared;
   std::vector<double> squared_in_blob;
   std::vector<u8> widths = std::vector<u8>(3);
+  quality total;
 };
 
 bool operator==(const outputs& a, const outputs& b) {
   return a.blob == b.blob && a.decoded == b.decoded && a.added == b.added &&
-         a.squared == b.squared && a.squared_in_blob == b.squared_in_blob && a.widths == b.widths;
+         a.squared == b.squared && a.squared_in_blob == b.squared_in_blob && a.widths == b.widths &&
+         std::memcmp(&a.total, &b.total, sizeof a.total) == 0;  // they may be NaN
 }
 
 /// Everything that rounds: means, metadata, codes, values, sums; with subnormals at each.
@@ -167,6 +175,9 @@ outputs run_all(backend& engine, dtype type, const extents& window) {
   EXPECT_TRUE(engine.squared_ranges(make_plan(c, {3000}), {bytes.data(), type, 3000}, out.squared));
   const guarded_buffer blob(out.blob);
   EXPECT_TRUE(engine.squared_ranges(p, const_bytes{blob.data(), blob.size()}, out.squared_in_blob));
+  std::vector<quality> groups(static_cast<std::size_t>(p.num_groups()));
+  EXPECT_TRUE(engine.measure(p, {bytes.data(), type, 3000}, {blob.data(), blob.size()}, groups,
+                             &out.total));
   const std::vector<float> sensitivity = {1e-40f, 0.3f, 1e-20f};
   EXPECT_TRUE(engine.allocate_widths(9, sensitivity, out.squared, out.widths));
   return out;

@@ -15,7 +15,7 @@ class backend {
   virtual ~backend() = default;
   virtual const char* name() const = 0;
   virtual status compress(const plan& p, const_values x, bytes blob, random_key key,
-                          const_bytes widths = {}) = 0;
+                          const_bytes widths = {}, const given_ranges& ranges = {}) = 0;
   virtual status decompress(const plan& p, const_bytes blob, values y, const_bytes widths = {}) = 0;
   virtual status decompress_add(const plan& p, const_bytes blob, values y,
                                 const_bytes widths = {}) = 0;
@@ -41,6 +41,8 @@ class backend {
                                    values out) = 0;
   virtual status dropout(const plan& codes, const_values x, double p, values y, bytes blob,
                          random_key key) = 0;
+  virtual status measure(const plan& p, const_values x, const_bytes blob, span<quality> groups,
+                         quality* total, const_bytes widths = {}) = 0;
 };
 
 /// The host engine with a number of threads.
@@ -48,9 +50,9 @@ class host_backend final : public backend {
  public:
   explicit host_backend(int num_threads) : pool_(num_threads) {}
   const char* name() const override { return pool_.num_threads() == 1 ? "host" : "host_threads"; }
-  status compress(const plan& p, const_values x, bytes blob, random_key key,
-                  const_bytes widths) override {
-    return host::compress(p, x, blob, key, {&pool_, widths});
+  status compress(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths,
+                  const given_ranges& ranges) override {
+    return host::compress(p, x, blob, key, {&pool_, widths, ranges});
   }
   status decompress(const plan& p, const_bytes blob, values y, const_bytes widths) override {
     return host::decompress(p, blob, y, {&pool_, widths});
@@ -106,6 +108,10 @@ class host_backend final : public backend {
   status dropout(const plan& codes, const_values x, double p, values y, bytes blob,
                  random_key key) override {
     return host::dropout(codes, x, p, y, blob, key, &pool_);
+  }
+  status measure(const plan& p, const_values x, const_bytes blob, span<quality> groups,
+                 quality* total, const_bytes widths) override {
+    return host::measure(p, x, blob, groups, total, {&pool_, widths});
   }
 
  private:

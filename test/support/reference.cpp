@@ -3,6 +3,7 @@
 
 #include "support/reference.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -126,8 +127,14 @@ struct pair {
   bool coded;
 };
 
-/// README, A3.
-pair describe_group(const problem& p, const std::vector<float>& r, i64 first, i64 last, int bits) {
+range range_of(const problem& p, i64 index) {
+  if (p.scope == range_scope::tensor) return p.ranges[0];
+  if (p.scope == range_scope::group) return p.ranges[at(index / p.codec.group)];
+  return p.ranges[at(coordinates(p, index)[at(p.dimension)])];
+}
+
+/// README, A3. Saturates the group's elements if ranges are given.
+pair describe_group(const problem& p, std::vector<float>& r, i64 first, i64 last, int bits) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   float lo = r[at(first)];
   float hi = r[at(first)];
@@ -135,6 +142,15 @@ pair describe_group(const problem& p, const std::vector<float>& r, i64 first, i6
     if (std::isnan(r[at(i)])) return {nan, nan, false};
     if (r[at(i)] < lo) lo = r[at(i)];
     if (r[at(i)] > hi) hi = r[at(i)];
+  }
+  if (p.scope != range_scope::measured) {
+    lo = range_of(p, first).lo;
+    hi = range_of(p, first).hi;
+    for (i64 i = first; i < last; ++i) {
+      lo = std::min(lo, range_of(p, i).lo);
+      hi = std::max(hi, range_of(p, i).hi);
+    }
+    for (i64 i = first; i < last; ++i) r[at(i)] = std::min(std::max(r[at(i)], lo), hi);
   }
   if (lo == 0) lo = 0.0f;
   if (hi == 0) hi = 0.0f;
@@ -157,6 +173,12 @@ u32 code_of(float r, const pair& group, u32 u) {
 }
 
 }  // namespace
+
+given_ranges ranges_of(const problem& p) {
+  static_assert(sizeof(range) == 2 * sizeof(float), "pairs");
+  const float* const pairs = p.ranges.empty() ? nullptr : &p.ranges[0].lo;
+  return {pairs, static_cast<i64>(p.ranges.size()), p.scope, p.dimension};
+}
 
 std::vector<u8> compress(const problem& p, const std::vector<u8>& x, dtype type, random_key key) {
   const layout places = layout_of(p);

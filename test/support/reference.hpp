@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "furl/element/philox.hpp"
+#include "furl/given_ranges.hpp"
 #include "furl/plan.hpp"
 #include "furl/view.hpp"
 
@@ -41,7 +42,12 @@ struct problem {
   furl::codec codec;
   extents shape;
   std::vector<u8> widths = {};
+  std::vector<range> ranges = {};  // given ones, of `scope`, or none
+  range_scope scope = range_scope::measured;
+  int dimension = 0;
 };
+/// What a call takes for the problem's ranges.
+given_ranges ranges_of(const problem& p);
 
 i64 num_elements(const problem& p);
 bool has_window(const problem& p);

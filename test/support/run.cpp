@@ -50,11 +50,13 @@ plan make_plan(const reference::problem& p) {
 }
 
 std::vector<u8> compress(backend& engine, const plan& p, const std::vector<u8>& x, dtype type,
-                         random_key key, const std::vector<u8>& widths, misalignment where) {
+                         random_key key, const std::vector<u8>& widths, misalignment where,
+                         const given_ranges& ranges) {
   const guarded_buffer input(x, where.bytes);
   guarded_buffer blob(p.size_bytes());
   return checked(blob, input, [&] {
-    return engine.compress(p, {input.data(), type, p.num_elements()}, view(blob), key, widths);
+    return engine.compress(p, {input.data(), type, p.num_elements()}, view(blob), key, widths,
+                           ranges);
   });
 }
 
@@ -120,7 +122,8 @@ void expect_as_reference(const reference::problem& p, const std::vector<u8>& x, 
   ASSERT_EQ(made.size_bytes(), blob.size());
   for (const auto& engine : backends()) {
     SCOPED_TRACE(engine->name());
-    EXPECT_EQ(compress(*engine, made, x, type, key, p.widths, where), blob);
+    EXPECT_EQ(compress(*engine, made, x, type, key, p.widths, where, reference::ranges_of(p)),
+              blob);
   }
   for (const dtype out : all_types) {
     const auto before = reference::from_floats(normal_floats(x.size() / 2 + 1, 99), out);

@@ -29,7 +29,7 @@ plan make_plan(const reference::problem& p);
 
 std::vector<u8> compress(backend& engine, const plan& p, const std::vector<u8>& x, dtype type,
                          random_key key, const std::vector<u8>& widths = {},
-                         misalignment where = {});
+                         misalignment where = {}, const given_ranges& ranges = {});
 std::vector<u8> decompress(backend& engine, const plan& p, const std::vector<u8>& blob, dtype type,
                            const std::vector<u8>& widths = {}, misalignment where = {});
 std::vector<u8> decompress_add(backend& engine, const plan& p, const std::vector<u8>& blob,

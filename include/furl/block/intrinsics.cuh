@@ -61,6 +61,11 @@ __device__ __forceinline__ float choose(int chooser, float a, float b) {
   asm("slct.f32.s32 %0, %1, %2, %3;" : "=f"(r) : "f"(a), "f"(b), "r"(chooser));
   return r;
 }
+__device__ __forceinline__ double choose(int chooser, double a, double b) {
+  double r;
+  asm("slct.f64.s32 %0, %1, %2, %3;" : "=d"(r) : "d"(a), "d"(b), "r"(chooser));
+  return r;
+}
 /// @}
 
 /// The same value, of which the compiler knows nothing: what is computed from it is computed here,

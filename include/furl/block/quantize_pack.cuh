@@ -82,6 +82,24 @@ __device__ __forceinline__ void quantize_tile(const tile_fragment<T>& x, const g
   }
 }
 
+namespace detail {
+
+/// The rest of compress_tile, with the parameters of the lane's group.
+template <class T>
+__device__ __forceinline__ void store_tile(const tile_fragment<T>& x, const lane_group& place,
+                                           const group_params& mine, int count, i64 tile,
+                                           const tile_codec& c, random_key key, u8* tile_codes,
+                                           u8* metadata) {
+  if (place.is_first && place.begin < count)
+    store_group(metadata, place.index(tile), c.meta, mine.lo, mine.step);
+  u32 codes[rows_per_tile];
+  quantize_tile(x, mine, c.stochastic, tile, key, codes);
+  if (count < tile_elements) clear_absent(codes, count);
+  store_codes(codes, c.bits, tile_codes);
+}
+
+}  // namespace detail
+
 /// Compresses a tile of elements, or of residuals.
 /// Threads : one warp, all lanes with the same arguments but x.
 /// Shapes  : x          : a tile of which `count` elements are present, the others repeat the last
@@ -99,12 +117,19 @@ __device__ __forceinline__ void compress_tile(const tile_fragment<T>& x, int cou
   const lane_group place = group_of_lane(lane_index(), c.group);
   const min_max range = tile_min_max(x, c.group);
   const group_params mine = make_group(range.lo, range.hi, c.bits, c.meta);
-  if (place.is_first && place.begin < count)
-    store_group(metadata, place.index(tile), c.meta, mine.lo, mine.step);
-  u32 codes[rows_per_tile];
-  quantize_tile(x, mine, c.stochastic, tile, key, codes);
-  if (count < tile_elements) clear_absent(codes, count);
-  store_codes(codes, c.bits, tile_codes);
+  detail::store_tile(x, place, mine, count, tile, c, key, tile_codes, metadata);
+}
+
+/// The same with a range of the lane's group (group_of_lane) that is given. Both NaN poison it.
+/// Pre     : also lo <= x <= hi of its group, unless that is NaN.
+template <class T>
+__device__ __forceinline__ void compress_tile_in_range(const tile_fragment<T>& x, min_max range,
+                                                       int count, i64 tile, const tile_codec& c,
+                                                       random_key key, u8* tile_codes,
+                                                       u8* metadata) {
+  const lane_group place = group_of_lane(lane_index(), c.group);
+  const group_params mine = make_group(range.lo, range.hi, c.bits, c.meta);
+  detail::store_tile(x, place, mine, count, tile, c, key, tile_codes, metadata);
 }
 
 }  // namespace furl

@@ -116,6 +116,18 @@ FURL_HD u64 bits_of(double x) {
 #endif
 }
 
+/// x itself, or the one NaN that furl writes in binary64.
+FURL_HD double canonical(double x) {
+  if ((bits_of(x) & 0x7fffffffffffffffull) <= 0x7ff0000000000000ull) return x;
+#if defined(__CUDA_ARCH__)
+  return __longlong_as_double(0x7fffffffffffffffll);
+#else
+  const u64 bits = 0x7fffffffffffffffull;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+#endif
+}
+
 /// x in binary64, exactly.
 FURL_HD double to_f64(float x) {
 #if defined(__CUDA_ARCH__)
@@ -146,6 +158,17 @@ FURL_HD double mul(double a, double b) {
   return r;
 #else
   return a * b;
+#endif
+}
+
+/// sum + x * x for an x that f32 holds: rounded once, since the square is exact.
+FURL_HD double add_square(double sum, double x) {
+#if defined(__CUDA_ARCH__)
+  double r;
+  asm("fma.rn.f64 %0, %1, %1, %2;" : "=d"(r) : "d"(x), "d"(sum));
+  return r;
+#else
+  return sum + x * x;
 #endif
 }
 

@@ -6,6 +6,7 @@
 
 #include "furl/arguments.hpp"
 #include "furl/config.hpp"
+#include "furl/given_ranges.hpp"
 #include "furl/host/thread_pool.hpp"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
@@ -20,6 +21,8 @@ struct options {
   thread_pool* pool = nullptr;  // none: the calling thread alone
   /// For a mixed plan: the width of each tile, one byte each; apart from what the call writes.
   const_bytes widths = {};
+  /// For compress: ranges in place of measured ones, in host memory.
+  given_ranges ranges = {};
 };
 
 }  // namespace v0_1
@@ -31,6 +34,7 @@ using furl::detail::check_apart;
 using furl::detail::check_blob;
 using furl::detail::check_codes_call;
 using furl::detail::check_elements;
+using furl::detail::check_given_ranges;
 using furl::detail::check_kind;
 using furl::detail::check_widths_array;
 
@@ -47,6 +51,16 @@ inline status check_widths(const plan& p, const_bytes widths) {
   if (sum != p.sum_of_widths())
     return {error::wrong_size, "options.widths", i64(sum),
             "must add up to the plan's sum_of_widths"};
+  return {};
+}
+
+inline status check_ranges(const plan& p, const given_ranges& given) {
+  if (const status s = check_given_ranges(p, given); !s) return s;
+  if (given.scope == range_scope::measured || p.num_elements() == 0) return {};
+  for (i64 i = 0; i < given.num_pairs; ++i) {
+    if (!is_range(given.pairs[2 * i], given.pairs[2 * i + 1]))
+      return {error::out_of_range, "options.ranges", i, "the pair there must be finite, lo <= hi"};
+  }
   return {};
 }
 

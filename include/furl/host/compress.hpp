@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "furl/config.hpp"
+#include "furl/element/range_map.hpp"
 #include "furl/host/arguments.hpp"
 #include "furl/host/bands.hpp"
 #include "furl/host/expand.hpp"
@@ -32,13 +33,14 @@ inline constexpr i64 banded_batch_elements = 2 * tile_elements;  // residuals to
 
 class compressor {
  public:
-  compressor(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths)
+  compressor(const plan& p, const_values x, bytes blob, random_key key, const options& o)
       : plan_(p),
         prefetch_distance_(next_read(p)),
         x_(x),
         blob_(static_cast<u8*>(blob.data)),
         key_(key),
-        cursor_(p, widths),
+        cursor_(p, o.widths),
+        given_(p, o.ranges),
         lfc_(p, blob_ + p.lfc_offset()) {
     if (p.codec().rounding == rounding::nearest)
       std::fill(std::begin(u_.word), std::end(u_.word), in_each_byte(nearest_bits));
@@ -67,9 +69,15 @@ class compressor {
     for (int begin = 0; begin < count; begin += group) {
       prefetch_elements<T>(x_.data, plan_.num_elements(), first + begin + prefetch_distance_,
                            group);
-      const range span = min_max(r + begin, group);
-      const group_params params = make_group(span.lo, span.hi, cursor_.bits(), meta);
-      quantize_group(r + begin, group, params, u + begin, codes + begin);
+      range ends = min_max(r + begin, group);
+      const float* coded = r + begin;
+      if (given_.pairs != nullptr && !is_nan(ends.lo) && !is_nan(ends.hi)) {
+        ends = given_.hull(first + begin, first + (std::min)(begin + group, count) - 1);
+        saturate(r + begin, group, ends, saturated_);
+        coded = saturated_;
+      }
+      const group_params params = make_group(ends.lo, ends.hi, cursor_.bits(), meta);
+      quantize_group(coded, group, params, u + begin, codes + begin);
       const i64 pair = 2 * ((first + begin) / group);
       store_meta(metadata, pair, meta, params.lo);
       store_meta(metadata, pair + 1, meta, params.step);
@@ -121,11 +129,13 @@ class compressor {
   u8* const blob_;
   const random_key key_;
   tile_cursor cursor_;
+  const range_map given_;
   lfc_reader lfc_;
   tile_bytes u_;
   tile_bytes codes_;
   alignas(64) float elements_[tile_elements + expand_slack] = {};
   alignas(64) float residuals_[tile_elements + expand_slack];
+  alignas(64) float saturated_[tile_elements] = {};  // of a group
 };
 
 /// The work in units that can be done apart: bands, so that each cell has one writer, or tiles.
@@ -145,7 +155,7 @@ struct work {
 /// Pools the bands of a share and compresses the tiles that lie in it whole, each as soon as its
 /// bands are pooled, while its elements are still in the cache.
 template <class T>
-void compress_share(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths,
+void compress_share(const plan& p, const_values x, bytes blob, random_key key, const options& o,
                     int share, int num_shares) {
   const float_environment environment;
   const work all{p};
@@ -154,7 +164,7 @@ void compress_share(const plan& p, const_values x, bytes blob, random_key key, c
   i64 tile = (all.element(unit) + tile_elements - 1) / tile_elements;
   const i64 units_per_batch =
       std::max<i64>(1, batch_elements / (p.has_lfc() ? p.grid().band_elements() : tile_elements));
-  compressor tiles(p, x, blob, key, widths);
+  compressor tiles(p, x, blob, key, o);
   while (unit < last) {
     const i64 next = (std::min)(last, unit + units_per_batch);
     if (p.has_lfc()) pool_bands<T>(p, x.data, static_cast<u8*>(blob.data), unit, next);
@@ -167,14 +177,14 @@ void compress_share(const plan& p, const_values x, bytes blob, random_key key, c
 /// As compress_share where band_pooler applies: residuals come with the means.
 template <class T>
 void compress_banded_share(const plan& p, const_values x, bytes blob, random_key key,
-                           const_bytes widths, int share, int num_shares) {
+                           const options& o, int share, int num_shares) {
   const float_environment environment;
   const work all{p};
   const i64 last = all.unit(share + 1, num_shares);
   const i64 units_per_batch = std::max<i64>(1, banded_batch_elements / p.grid().band_elements());
   i64 unit = all.unit(share, num_shares);
   i64 tile = (all.element(unit) + tile_elements - 1) / tile_elements;
-  compressor tiles(p, x, blob, key, widths);
+  compressor tiles(p, x, blob, key, o);
   band_pooler cells(p, x.data, static_cast<u8*>(blob.data) + p.lfc_offset());
   alignas(64) float residuals[band_pooler::max_band_elements + tile_elements + band_pooler::slack];
   i64 begin = all.element(unit);  // of the residuals at hand
@@ -195,11 +205,11 @@ void compress_banded_share(const plan& p, const_values x, bytes blob, random_key
 /// Compresses what the shares have left: tiles that more than one share holds a part of, and a
 /// partial last one. Zeroes the padding between the parts of the blob.
 template <class T>
-void finish_compress(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths,
+void finish_compress(const plan& p, const_values x, bytes blob, random_key key, const options& o,
                      int num_shares) {
   const float_environment environment;
   const work all{p};
-  compressor tiles(p, x, blob, key, widths);
+  compressor tiles(p, x, blob, key, o);
   i64 done = -1;
   for (int share = 1; share <= num_shares; ++share) {
     const i64 boundary = all.element(all.unit(share, num_shares));
@@ -227,6 +237,7 @@ void finish_compress(const plan& p, const_values x, bytes blob, random_key key, 
 inline status compress(const plan& p, const_values x, bytes blob, random_key key,
                        const options& o = {}) {
   if (const status s = detail::check_call(p, x, "x", {blob.data, blob.size_bytes}, o); !s) return s;
+  if (const status s = detail::check_ranges(p, o.ranges); !s) return s;
   if (p.num_elements() == 0) return {};
   const int num_shares = detail::count_shares(o.pool);
   with_type(x.type, [&](auto element) {
@@ -235,9 +246,9 @@ inline status compress(const plan& p, const_values x, bytes blob, random_key key
       const auto compress_share = detail::band_pooler::apply_to(p)
                                       ? detail::compress_banded_share<type>
                                       : detail::compress_share<type>;
-      compress_share(p, x, blob, key, o.widths, share, num_shares);
+      compress_share(p, x, blob, key, o, share, num_shares);
     });
-    detail::finish_compress<type>(p, x, blob, key, o.widths, num_shares);
+    detail::finish_compress<type>(p, x, blob, key, o, num_shares);
   });
   return {};
 }

@@ -26,16 +26,20 @@ enum class output { replace, accumulate };
 template <class T, output Output>
 class decompressor {
  public:
+  /// y: all elements, or null if tiles go elsewhere.
   decompressor(const plan& p, const u8* blob, u8* y, const_bytes widths)
       : plan_(p), blob_(blob), y_(y), cursor_(p, widths), lfc_(p, blob + p.lfc_offset()) {}
 
   void decompress_tile(i64 tile) {
+    decompress_tile(tile, y_ + tile * tile_elements * i64(sizeof(T)));
+  }
+
+  /// The same with y at the tile's first element.
+  void decompress_tile(i64 tile, u8* y) {
     cursor_.move_to(tile);
     const i64 first = tile * tile_elements;
     const int count = elements_in_tile(plan_, tile);
     load_codes(blob_ + cursor_.offset(), cursor_.bits(), codes_);
-
-    u8* const y = y_ + first * i64(sizeof(T));
     // Values that need no more than to be written are written straight away.
     const bool is_final =
         Output == output::replace && is_aligned_float<T>(y) && count == tile_elements;
@@ -55,7 +59,8 @@ class decompressor {
     const float* const lfc = plan_.has_lfc() ? lfc_.values_of(first, count) : nullptr;
     for (int begin = 0; begin < count; begin += group) {
       const i64 pair = 2 * ((first + begin) / group);
-      prefetch_elements<T>(y_, plan_.num_elements(), first + tile_elements + begin, group);
+      if (y_ != nullptr)
+        prefetch_elements<T>(y_, plan_.num_elements(), first + tile_elements + begin, group);
       const float lo = load_meta(metadata, pair, meta);
       const float step = load_meta(metadata, pair + 1, meta);
       if (lfc == nullptr) {
@@ -116,10 +121,10 @@ status decompress_to(const plan& p, const_bytes blob, values y, const options& o
 }  // namespace detail
 
 /// Decompresses blob into y. Values beyond the largest finite f16 or bf16 become that one; f32
-/// takes all values as they are. blob : host, the plan.size_bytes() bytes that compress wrote;
-/// aligned to 16 bytes. y    : host, plan.num_elements() elements of any dtype, whatever x had, at
-/// any alignment; all of
-///        them are written; apart from the blob.
+/// takes all values as they are.
+/// blob : host, the plan.size_bytes() bytes that compress wrote; aligned to 16 bytes.
+/// y    : host, plan.num_elements() elements of any dtype, whatever x had, at any alignment; all
+///        of them are written; apart from the blob.
 /// Errors: see status. Allocates nothing.
 inline status decompress(const plan& p, const_bytes blob, values y, const options& o = {}) {
   return detail::decompress_to<detail::output::replace>(p, blob, y, o);

@@ -14,6 +14,7 @@
 #include "furl/dtype.hpp"
 #include "furl/element/pack.hpp"
 #include "furl/element/quantize.hpp"
+#include "furl/given_ranges.hpp"
 #include "furl/plan.hpp"
 #include "furl/view.hpp"
 
@@ -31,11 +32,6 @@ inline int elements_in_tile(const plan& p, i64 tile) {
   return int(std::min<i64>(tile_elements, p.num_elements() - tile * tile_elements));
 }
 
-struct range {
-  float lo;
-  float hi;
-};
-
 /// Smallest and largest of `count` elements. If any is NaN, then so is one of the two.
 /// Pre: count is a positive multiple of 32.
 inline range min_max(const float* x, int count) {
@@ -47,6 +43,17 @@ inline range min_max(const float* x, int count) {
     hi = key > hi ? key : hi;
   }
   return {from_ordered(lo), from_ordered(hi)};
+}
+
+/// Elements beyond the ends of a range become these. Pre: none is NaN; count is a multiple of 32.
+inline void saturate(const float* __restrict x, int count, range ends, float* __restrict out) {
+  const int lo = ordered(ends.lo);
+  const int hi = ordered(ends.hi);
+  for (int j = 0; j < count; j += 32)
+    for (int i = j; i < j + 32; ++i) {
+      const int key = ordered(x[i]);
+      out[i] = from_ordered(key < lo ? lo : key > hi ? hi : key);
+    }
 }
 
 /// Codes of a group of `count` elements. Pre: count is a multiple of 32.

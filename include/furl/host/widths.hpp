@@ -11,6 +11,7 @@
 #include "furl/element/width_gain.hpp"
 #include "furl/host/arguments.hpp"
 #include "furl/host/float_environment.hpp"
+#include "furl/host/shares.hpp"
 #include "furl/host/tile.hpp"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
@@ -30,18 +31,6 @@ inline double add_pairwise(double (&terms)[max_groups_per_tile]) {
   for (int count = max_groups_per_tile / 2; count > 0; count /= 2)
     for (int i = 0; i < count; ++i) terms[i] = add(terms[2 * i], terms[2 * i + 1]);
   return terms[0];
-}
-
-/// Calls function(first, last) for the tiles first..last - 1 of each share, in the arithmetic of
-/// the format.
-template <class Function>
-void compute_shares(const plan& p, thread_pool* pool, const Function& function) {
-  const int num_shares = count_shares(pool);
-  run_shares(pool, [&](int share) {
-    const float_environment environment;
-    function(share_begin(p.num_tiles(), share, num_shares),
-             share_begin(p.num_tiles(), share + 1, num_shares));
-  });
 }
 
 /// Of a tile's elements, of which `count` are present, the others repeat the last.
