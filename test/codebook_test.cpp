@@ -59,7 +59,8 @@ TEST(Codebook, StochasticAsReference) {
     const codebook book = uneven_codebook(count, rounding::stochastic);
     for (const dtype type : all_types) {
       const i64 sizes[] = {1, 31, 1023, 1024, 1025, 5001};
-      expect_codes(book, sizes[turn++ % 6], type, book.bits(), {u64(count) << 33, u64(turn)});
+      ++turn;
+      expect_codes(book, sizes[turn % 6], type, book.bits(), {u64(count) << 33, u64(turn)});
     }
     expect_codes(book, 2100, dtype::f32, 8, {7, u64(1) << 40});
   }
