@@ -20,7 +20,7 @@ constexpr int level_counts[] = {2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 100, 128, 129,
 /// Values that decide between two codes.
 std::vector<float> boundaries(const codebook& book) {
   std::vector<float> out(book.level, book.level + book.num_levels);
-  out.insert(out.end(), book.threshold, book.threshold + book.num_levels - 1);
+  out.insert(out.end(), book.threshold, book.threshold + (book.num_levels - 1));
   return out;
 }
 
