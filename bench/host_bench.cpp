@@ -124,7 +124,7 @@ void run_codes(benchmark::State& state, const row& r, int num_threads) {
 
 /// Ranges of groups first..last - 1 of the tensor.
 template <class T>
-void find_ranges(const T* x, i64 first, i64 last, int group, host::detail::range* out) {
+void find_ranges(const T* x, i64 first, i64 last, int group, furl::range* out) {
   alignas(64) float converted[tile_elements];
   for (i64 g = first; g < last; ++g) {
     if constexpr (sizeof(T) == sizeof(float)) {
@@ -142,7 +142,7 @@ void run_part(benchmark::State& state, const row& r, int num_threads) {
   host::thread_pool pool(num_threads);
   const array elements(tensor_bytes(r));
   const array blob(p.size_bytes());
-  std::vector<host::detail::range> ranges(std::size_t(p.num_groups()));
+  std::vector<furl::range> ranges(std::size_t(p.num_groups()));
   elements.fill(deviates_as(r.type));
   const bool pools = r.what == primitive::pool;
   const i64 units = pools ? p.grid().num_bands() : p.num_groups();
