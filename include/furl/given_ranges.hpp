@@ -27,15 +27,16 @@ struct given_ranges {
   int dimension = 0;                          // of the shape: its index is an element's channel
 
   /// One for all elements.
-  static constexpr given_ranges of_tensor(const float* pair) {
+  FURL_HD static constexpr given_ranges of_tensor(const float* pair) {
     return {pair, 1, range_scope::tensor, 0};
   }
   /// One for every index of a dimension, such as 1 of NCHW.
-  static constexpr given_ranges of_channels(const float* pairs, i64 num_pairs, int dimension) {
+  FURL_HD static constexpr given_ranges of_channels(const float* pairs, i64 num_pairs,
+                                                    int dimension) {
     return {pairs, num_pairs, range_scope::channel, dimension};
   }
   /// One for every group.
-  static constexpr given_ranges of_groups(const float* pairs, i64 num_pairs) {
+  FURL_HD static constexpr given_ranges of_groups(const float* pairs, i64 num_pairs) {
     return {pairs, num_pairs, range_scope::group, 0};
   }
 };

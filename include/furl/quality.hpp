@@ -33,11 +33,11 @@ struct quality {
 
 /// @{
 /// Of all three sums.
-constexpr bool operator==(const quality& a, const quality& b) {
+FURL_HD constexpr bool operator==(const quality& a, const quality& b) {
   return a.sum_error == b.sum_error && a.sum_squared_error == b.sum_squared_error &&
          a.sum_squares == b.sum_squares;
 }
-constexpr bool operator!=(const quality& a, const quality& b) {
+FURL_HD constexpr bool operator!=(const quality& a, const quality& b) {
   return !(a == b);
 }
 /// @}

@@ -56,16 +56,21 @@ template <int Threads = sum_threads>
 __global__ void __launch_bounds__(Threads)
     sum_qualities(const quality* terms, i64 count, quality* sums) {
   static_assert(Threads == warp_threads * warp_threads, "a warp for the sums of the warps");
-  __shared__ quality of_warp[warp_threads];
+  __shared__ double of_warp[3][warp_threads];  // not qualities, which have initial values
   const i64 i = i64(blockIdx.x) * Threads + threadIdx.x;
   quality sum = i < count ? terms[i] : quality{};
   FURL_UNROLL
   for (int distance = 1; distance < warp_threads; distance *= 2)
     sum = combine(sum, shuffle_xor(sum, distance));
-  if (lane_index() == 0) of_warp[threadIdx.x / warp_threads] = sum;
+  if (lane_index() == 0) {
+    const int warp = int(threadIdx.x) / warp_threads;
+    of_warp[0][warp] = sum.sum_error;
+    of_warp[1][warp] = sum.sum_squared_error;
+    of_warp[2][warp] = sum.sum_squares;
+  }
   __syncthreads();
   if (threadIdx.x >= warp_threads) return;
-  sum = of_warp[threadIdx.x];
+  sum = {of_warp[0][threadIdx.x], of_warp[1][threadIdx.x], of_warp[2][threadIdx.x]};
   FURL_UNROLL
   for (int distance = 1; distance < warp_threads; distance *= 2)
     sum = combine(sum, shuffle_xor(sum, distance));
