@@ -15,6 +15,7 @@
 #include "furl/host/codes.hpp"
 #include "furl/host/float_environment.hpp"
 #include "furl/host/random.hpp"
+#include "furl/host/shares.hpp"
 #include "furl/host/tile.hpp"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
@@ -63,7 +64,6 @@ class value_coder {
 
   /// Codes of a tile, of which the first `count` elements are present; the others get 0.
   void encode(float* x, int count, i64 tile, u8* codes) const {
-    const float_environment environment;
     for (int i = count; i < tile_elements; ++i) x[i] = 0.0f;
     if (book_.rounding == rounding::stochastic) {
       encode_stochastic(x, tile, codes);
@@ -108,11 +108,10 @@ class level_reader {
 
   /// Levels of a tile of a blob.
   void load(const plan& p, const_bytes blob, i64 tile, float* v) const {
-    const int bits = p.codec().bits;
     tile_bytes packed;
-    load_codes(static_cast<const u8*>(blob.data) + tile * bits * row_elements, bits, packed);
+    load_tile(p, tile, blob, packed);
     const auto* const codes = reinterpret_cast<const u8*>(packed.word);
-    if (num_levels_ == 2 && bits == 1) {  // selects, which vectorise
+    if (num_levels_ == 2 && p.codec().bits == 1) {  // selects, which vectorise
       const u32 low = bits_of(level_[0]);
       const u32 high = bits_of(level_[1]);
       for (int i = 0; i < tile_elements; ++i) v[i] = float_of(select(codes[i] != 0, high, low));
@@ -141,14 +140,13 @@ inline status pack(const plan& p, const_values x, const codebook& book, bytes bl
   if (const status s = furl::detail::check_codebook(book, p.codec().bits); !s) return s;
   const detail::value_coder coder(book, key);
   with_type(x.type, [&](auto element) {
-    detail::for_each_tile(p, pool, [&](i64 tile) {
+    detail::for_each_unit(p.num_tiles(), pool, [&](i64 tile) {
       const int count = detail::elements_in_tile(p, tile);
       alignas(64) float values[tile_elements];
       detail::load_floats<decltype(element)>(x.data, tile * tile_elements, count, values);
       detail::tile_bytes codes;
       coder.encode(values, count, tile, reinterpret_cast<u8*>(codes.word));
-      detail::store_codes(codes, p.codec().bits,
-                          static_cast<u8*>(blob.data) + tile * p.codec().bits * row_elements);
+      detail::store_tile(p, tile, codes, blob);
     });
   });
   return {};
@@ -168,8 +166,7 @@ inline status unpack(const plan& p, const_bytes blob, const codebook& book, valu
   const detail::level_reader levels(book);
   with_type(y.type, [&](auto element) {
     using type = decltype(element);
-    detail::for_each_tile(p, pool, [&](i64 tile) {
-      const float_environment environment;
+    detail::for_each_unit(p.num_tiles(), pool, [&](i64 tile) {
       alignas(64) float v[tile_elements];
       levels.load(p, blob, tile, v);
       u8* const to = static_cast<u8*>(y.data) + tile * tile_elements * i64(sizeof(type));
@@ -194,8 +191,7 @@ inline status unpack_multiply(const plan& p, const_bytes blob, const codebook& b
   const detail::level_reader levels(book);
   with_type(g.type, [&](auto element) {
     using type = decltype(element);
-    detail::for_each_tile(p, pool, [&](i64 tile) {
-      const float_environment environment;
+    detail::for_each_unit(p.num_tiles(), pool, [&](i64 tile) {
       alignas(64) float v[tile_elements];
       alignas(64) float gradient[tile_elements];
       const i64 first = tile * tile_elements;

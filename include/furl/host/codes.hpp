@@ -9,6 +9,7 @@
 
 #include "furl/config.hpp"
 #include "furl/host/arguments.hpp"
+#include "furl/host/shares.hpp"
 #include "furl/host/tile.hpp"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
@@ -20,15 +21,16 @@ namespace furl::host {
 
 namespace detail {
 
-/// Runs function(tile) over all tiles of a plan.
-template <class Function>
-void for_each_tile(const plan& p, thread_pool* pool, const Function& function) {
-  const int num_shares = count_shares(pool);
-  run_shares(pool, [&](int share) {
-    const i64 last = share_begin(p.num_tiles(), share + 1, num_shares);
-    for (i64 tile = share_begin(p.num_tiles(), share, num_shares); tile < last; ++tile)
-      function(tile);
-  });
+/// Writes a tile's codes to a blob of codes.
+inline void store_tile(const plan& p, i64 tile, const tile_bytes& codes, bytes blob) {
+  const int bits = p.codec().bits;
+  store_codes(codes, bits, static_cast<u8*>(blob.data) + tile * bits * row_elements);
+}
+
+/// Reads them.
+inline void load_tile(const plan& p, i64 tile, const_bytes blob, tile_bytes& codes) {
+  const int bits = p.codec().bits;
+  load_codes(static_cast<const u8*>(blob.data) + tile * bits * row_elements, bits, codes);
 }
 
 }  // namespace detail
@@ -40,15 +42,13 @@ void for_each_tile(const plan& p, thread_pool* pool, const Function& function) {
 inline status pack(const plan& p, const_bytes codes, bytes blob, thread_pool* pool = nullptr) {
   if (const status s = detail::check_codes_call(p, codes, {blob.data, blob.size_bytes}); !s)
     return s;
-  detail::for_each_tile(p, pool, [&](i64 tile) {
-    const int bits = p.codec().bits;
+  detail::for_each_unit(p.num_tiles(), pool, [&](i64 tile) {
     const int count = detail::elements_in_tile(p, tile);
     detail::tile_bytes bytes_of_tile{};
     std::memcpy(bytes_of_tile.word, static_cast<const u8*>(codes.data) + tile * tile_elements,
                 static_cast<std::size_t>(count));
-    for (u32& word : bytes_of_tile.word) word &= in_each_byte(low_bits(bits));
-    detail::store_codes(bytes_of_tile, bits,
-                        static_cast<u8*>(blob.data) + tile * bits * row_elements);
+    for (u32& word : bytes_of_tile.word) word &= in_each_byte(low_bits(p.codec().bits));
+    detail::store_tile(p, tile, bytes_of_tile, blob);
   });
   return {};
 }
@@ -57,11 +57,9 @@ inline status pack(const plan& p, const_bytes codes, bytes blob, thread_pool* po
 inline status unpack(const plan& p, const_bytes blob, bytes codes, thread_pool* pool = nullptr) {
   if (const status s = detail::check_codes_call(p, {codes.data, codes.size_bytes}, blob); !s)
     return s;
-  detail::for_each_tile(p, pool, [&](i64 tile) {
-    const int bits = p.codec().bits;
+  detail::for_each_unit(p.num_tiles(), pool, [&](i64 tile) {
     detail::tile_bytes bytes_of_tile;
-    detail::load_codes(static_cast<const u8*>(blob.data) + tile * bits * row_elements, bits,
-                       bytes_of_tile);
+    detail::load_tile(p, tile, blob, bytes_of_tile);
     std::memcpy(static_cast<u8*>(codes.data) + tile * tile_elements, bytes_of_tile.word,
                 static_cast<std::size_t>(detail::elements_in_tile(p, tile)));
   });

@@ -9,7 +9,7 @@
 #include "furl/config.hpp"
 #include "furl/host/arguments.hpp"
 #include "furl/host/expand.hpp"
-#include "furl/host/float_environment.hpp"
+#include "furl/host/shares.hpp"
 #include "furl/host/tile.hpp"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
@@ -104,15 +104,11 @@ template <output Output>
 status decompress_to(const plan& p, const_bytes blob, values y, const options& o) {
   if (const status s = check_call(p, {y.data, y.type, y.num_elements}, "y", blob, o); !s) return s;
   if (p.num_elements() == 0) return {};
-  const int num_shares = count_shares(o.pool);
   with_type(y.type, [&](auto element) {
-    run_shares(o.pool, [&](int share) {
-      const float_environment environment;
+    compute_shares(p.num_tiles(), o.pool, [&](i64 first, i64 last) {
       decompressor<decltype(element), Output> tiles(p, static_cast<const u8*>(blob.data),
                                                     static_cast<u8*>(y.data), o.widths);
-      const i64 last = share_begin(p.num_tiles(), share + 1, num_shares);
-      for (i64 tile = share_begin(p.num_tiles(), share, num_shares); tile < last; ++tile)
-        tiles.decompress_tile(tile);
+      for (i64 tile = first; tile < last; ++tile) tiles.decompress_tile(tile);
     });
   });
   return {};

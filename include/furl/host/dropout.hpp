@@ -11,8 +11,8 @@
 #include "furl/element/philox.hpp"
 #include "furl/host/arguments.hpp"
 #include "furl/host/codes.hpp"
-#include "furl/host/float_environment.hpp"
 #include "furl/host/random.hpp"
+#include "furl/host/shares.hpp"
 #include "furl/host/tile.hpp"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
@@ -40,7 +40,6 @@ inline void draw_mask(i64 tile, random_key key, u32 threshold, u8* keep) {
 template <class T>
 void drop_tile(const_values x, const dropout_rate& rate, values y, random_key key, i64 tile,
                int count, u8* keep) {
-  const float_environment environment;
   draw_mask(tile, key, rate.threshold, keep);
   alignas(64) float v[tile_elements];
   load_floats<T>(x.data, tile * tile_elements, count, v);
@@ -68,7 +67,7 @@ inline status dropout(const_values x, double p, values y, random_key key,
   if (!rate) return rate.status();
   const auto codes = plan::make_codes(1, {x.num_elements});
   with_type(x.type, [&](auto element) {
-    detail::for_each_tile(*codes, pool, [&](i64 tile) {
+    detail::for_each_unit(codes->num_tiles(), pool, [&](i64 tile) {
       detail::tile_bytes keep;
       detail::drop_tile<decltype(element)>(x, *rate, y, key, tile,
                                            detail::elements_in_tile(*codes, tile),
@@ -89,13 +88,13 @@ inline status dropout(const plan& codes, const_values x, double p, values y, byt
   const auto rate = furl::detail::make_dropout_rate(p);
   if (!rate) return rate.status();
   with_type(x.type, [&](auto element) {
-    detail::for_each_tile(codes, pool, [&](i64 tile) {
+    detail::for_each_unit(codes.num_tiles(), pool, [&](i64 tile) {
       const int count = detail::elements_in_tile(codes, tile);
       detail::tile_bytes mask;
       auto* const keep = reinterpret_cast<u8*>(mask.word);
       detail::drop_tile<decltype(element)>(x, *rate, y, key, tile, count, keep);
       for (int i = count; i < tile_elements; ++i) keep[i] = 0;
-      detail::store_codes(mask, 1, static_cast<u8*>(blob.data) + tile * row_elements);
+      detail::store_tile(codes, tile, mask, blob);
     });
   });
   return {};

@@ -12,7 +12,7 @@
 #include "furl/element/max_pool.hpp"
 #include "furl/host/arguments.hpp"
 #include "furl/host/codes.hpp"
-#include "furl/host/float_environment.hpp"
+#include "furl/host/shares.hpp"
 #include "furl/host/tile.hpp"
 #include "furl/max_pool.hpp"
 #include "furl/status.hpp"
@@ -27,7 +27,6 @@ namespace detail {
 /// A tile of outputs and their codes.
 template <class T>
 void pool_tile(const max_pool_plan& p, const void* x, void* y, i64 tile, u8* codes) {
-  const float_environment environment;
   const pool_geometry& g = p.geometry();
   const i64 plane_inputs = i64(g.rows.input) * g.columns.input;
   const i64 plane_outputs = i64(g.rows.output) * g.columns.output;
@@ -80,13 +79,12 @@ inline status max_pool(const max_pool_plan& p, const_values x, values y, bytes b
           furl::detail::check_max_pool(p, x, "x", out, "y", {blob.data, blob.size_bytes});
       !s)
     return s;
-  const int bits = p.geometry().bits;
   with_type(x.type, [&](auto element) {
-    detail::for_each_tile(p.codes(), pool, [&](i64 tile) {
+    detail::for_each_unit(p.codes().num_tiles(), pool, [&](i64 tile) {
       detail::tile_bytes codes{};
       detail::pool_tile<decltype(element)>(p, x.data, y.data, tile,
                                            reinterpret_cast<u8*>(codes.word));
-      detail::store_codes(codes, bits, static_cast<u8*>(blob.data) + tile * bits * row_elements);
+      detail::store_tile(p.codes(), tile, codes, blob);
     });
   });
   return {};
@@ -103,16 +101,10 @@ inline status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_
   const const_values inputs{out.data, out.type, out.num_elements};
   if (const status s = furl::detail::check_max_pool(p, inputs, "out", g, "g", blob); !s) return s;
   const i64 strips = furl::detail::ceil_div(p.geometry().rows.input, gathered_rows);
-  const i64 num_strips = p.geometry().num_planes * strips;
-  const int num_shares = detail::count_shares(pool);
   with_type(g.type, [&](auto element) {
-    detail::run_shares(pool, [&](int share) {
-      const float_environment environment;
-      const i64 last = detail::share_begin(num_strips, share + 1, num_shares);
-      for (i64 strip = detail::share_begin(num_strips, share, num_shares); strip < last; ++strip)
-        detail::gather_rows<decltype(element)>(p, static_cast<const u8*>(blob.data), g.data,
-                                               out.data, strip / strips,
-                                               int(strip % strips) * gathered_rows);
+    detail::for_each_unit(p.geometry().num_planes * strips, pool, [&](i64 strip) {
+      detail::gather_rows<decltype(element)>(p, static_cast<const u8*>(blob.data), g.data, out.data,
+                                             strip / strips, int(strip % strips) * gathered_rows);
     });
   });
   return {};

@@ -111,7 +111,7 @@ inline status measure(const plan& p, const_values x, const_bytes blob, span<qual
   if (const status s = detail::check_call(p, x, "x", blob, o); !s) return s;
   if (const status s = furl::detail::check_quality(p, x, blob, groups, total); !s) return s;
   with_type(x.type, [&](auto element) {
-    detail::compute_shares(p, o.pool, [&](i64 first, i64 last) {
+    detail::compute_shares(p.num_tiles(), o.pool, [&](i64 first, i64 last) {
       detail::measure_tiles<decltype(element)>(p, x.data, static_cast<const u8*>(blob.data),
                                                o.widths, first, last, groups.data);
     });

@@ -100,7 +100,7 @@ inline status squared_ranges(const plan& p, const_values x, span<double> squared
                              thread_pool* pool = nullptr) {
   if (const status s = furl::detail::check_ranges_call(p, x, squared); !s) return s;
   with_type(x.type, [&](auto element) {
-    detail::compute_shares(p, pool, [&](i64 first, i64 last) {
+    detail::compute_shares(p.num_tiles(), pool, [&](i64 first, i64 last) {
       detail::element_reader elements(p, x.data);
       for (i64 tile = first; tile < last; ++tile)
         squared.data[tile] =
@@ -122,7 +122,7 @@ inline status squared_ranges(const plan& p, const_bytes blob, span<double> squar
   if (const status s = detail::check_widths(p, o.widths); !s) return s;
   const auto* const widths = static_cast<const u8*>(o.widths.data);
   const u8* const metadata = static_cast<const u8*>(blob.data) + p.meta_offset();
-  detail::compute_shares(p, o.pool, [&](i64 first, i64 last) {
+  detail::compute_shares(p.num_tiles(), o.pool, [&](i64 first, i64 last) {
     for (i64 tile = first; tile < last; ++tile)
       squared.data[tile] = detail::sum_squared_coded_ranges(
           p, metadata, tile, widths == nullptr ? p.codec().bits : widths[tile]);
