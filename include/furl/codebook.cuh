@@ -23,15 +23,6 @@ namespace furl {
 
 namespace detail {
 
-inline status check_element_alignment(const void* data, dtype type, const char* argument) {
-  return check_alignment(data, u64(size_bytes(type)), argument, "must be aligned to its elements");
-}
-
-inline status check_device_key(const options& o) {
-  return check_alignment(o.device_key, alignof(random_key), "options.device_key",
-                         "must be aligned to 8 bytes");
-}
-
 /// Launches the kernel for codebooks of SearchBits bits or more that has as many as the book.
 template <class Architectures, int SearchBits = 1, class T>
 status launch_search(const plan& p, const codebook& book, const T* x, u8* blob,
@@ -90,12 +81,13 @@ status pack(const plan& p, const_values x, const codebook& book, bytes blob, ran
   if (const status s = detail::check_coded_values(p, x, "x", out); !s) return s;
   if (const status s = detail::check_element_alignment(x.data, x.type, "x"); !s) return s;
   if (const status s = detail::check_codebook(book, p.codec().bits); !s) return s;
-  if (const status s = detail::check_device_key(o); !s) return s;
+  if (const status s = detail::check_device_key(o.device_key); !s) return s;
   if (const status s = detail::check_options(p, o); !s) return s;
   if (p.num_elements() == 0) return {};
   const kernel::stream_scope scope(stream);
-  if (const status s = kernel::cuda_status(scope.error(), "stream"); !s) return s;
-  if (const status s = detail::check_memory(p, x.data, "x", blob.data, o, scope.device()); !s)
+  if (const status s = detail::check_reachable(
+          scope, {{x.data, "x"}, {blob.data, "blob"}, {o.device_key, "options.device_key"}});
+      !s)
     return s;
   return with_type(x.type, [&](auto element) {
     return detail::launch_pack<Architectures>(
@@ -119,8 +111,7 @@ status unpack(const plan& p, const_bytes blob, const codebook& book, values y,
   if (const status s = detail::check_codebook(book, p.codec().bits); !s) return s;
   if (p.num_elements() == 0) return {};
   const kernel::stream_scope scope(stream);
-  if (const status s = kernel::cuda_status(scope.error(), "stream"); !s) return s;
-  if (const status s = detail::check_memory(p, y.data, "y", blob.data, {}, scope.device()); !s)
+  if (const status s = detail::check_reachable(scope, {{y.data, "y"}, {blob.data, "blob"}}); !s)
     return s;
   return with_type(y.type, [&](auto element) {
     using type = decltype(element);
@@ -147,10 +138,10 @@ status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, co
   if (const status s = detail::check_codebook(book, p.codec().bits); !s) return s;
   if (p.num_elements() == 0) return {};
   const kernel::stream_scope scope(stream);
-  if (const status s = kernel::cuda_status(scope.error(), "stream"); !s) return s;
-  if (const status s = detail::check_memory(p, g.data, "g", blob.data, {}, scope.device()); !s)
+  if (const status s =
+          detail::check_reachable(scope, {{g.data, "g"}, {blob.data, "blob"}, {out.data, "out"}});
+      !s)
     return s;
-  if (const status s = detail::check_reachable(out.data, scope.device(), "out"); !s) return s;
   return with_type(g.type, [&](auto element) {
     using type = decltype(element);
     return detail::launch_multiply<Architectures>(

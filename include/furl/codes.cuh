@@ -23,9 +23,7 @@ namespace detail {
 
 inline status check_codes_memory(const void* codes, const void* blob,
                                  const kernel::stream_scope& scope) {
-  if (const status s = kernel::cuda_status(scope.error(), "stream"); !s) return s;
-  if (const status s = check_reachable(codes, scope.device(), "codes"); !s) return s;
-  return check_reachable(blob, scope.device(), "blob");
+  return check_reachable(scope, {{codes, "codes"}, {blob, "blob"}});
 }
 
 }  // namespace detail

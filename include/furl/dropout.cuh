@@ -31,13 +31,15 @@ status launch_dropout(const_values x, double p, values y, void* mask, random_key
   if (!rate) return rate.status();
   if (const status s = check_element_alignment(x.data, x.type, "x"); !s) return s;
   if (const status s = check_element_alignment(y.data, y.type, "y"); !s) return s;
-  if (const status s = check_device_key(o); !s) return s;
+  if (const status s = check_device_key(o.device_key); !s) return s;
   if (const status s = check_options(plan{}, o); !s) return s;
   if (x.num_elements == 0) return {};
   const kernel::stream_scope scope(stream);
-  if (const status s = kernel::cuda_status(scope.error(), "stream"); !s) return s;
-  if (const status s = check_memory(plan{}, x.data, "x", mask, o, scope.device()); !s) return s;
-  if (const status s = check_reachable(y.data, scope.device(), "y"); !s) return s;
+  if (const status s = check_reachable(
+          scope,
+          {{x.data, "x"}, {mask, "blob"}, {o.device_key, "options.device_key"}, {y.data, "y"}});
+      !s)
+    return s;
   return with_type(x.type, [&](auto element) {
     using type = decltype(element);
     const kernel::masked_arrays<type> arrays(x.num_elements, static_cast<const type*>(x.data),

@@ -5,7 +5,6 @@
 // Max pooling that keeps the index of each maximum in its window, in as few bits as it needs, in
 // device memory (README, A11).
 
-#include "furl/codebook.cuh"
 #include "furl/config.hpp"
 #include "furl/kernel/launch.cuh"
 #include "furl/kernel/max_pool.cuh"
@@ -27,10 +26,7 @@ inline status check_max_pool_memory(const void* x, const char* x_name, const voi
                                     const kernel::stream_scope& scope) {
   if (const status s = check_element_alignment(x, type, x_name); !s) return s;
   if (const status s = check_element_alignment(y, type, y_name); !s) return s;
-  if (const status s = kernel::cuda_status(scope.error(), "stream"); !s) return s;
-  if (const status s = check_reachable(x, scope.device(), x_name); !s) return s;
-  if (const status s = check_reachable(y, scope.device(), y_name); !s) return s;
-  return check_reachable(blob, scope.device(), "blob");
+  return check_reachable(scope, {{x, x_name}, {y, y_name}, {blob, "blob"}});
 }
 
 }  // namespace detail
@@ -60,7 +56,7 @@ status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob, cu
     using type = decltype(element);
     return kernel::launch(
         kernel::max_pool<type>, kernel::blocks_for(p.codes().num_tiles()), kernel::block_threads,
-        stream, g, kernel::image_list(g.num_planes, g.rows.output, g.columns.output),
+        stream, g, image_list(g.num_planes, g.rows.output, g.columns.output),
         static_cast<const type*>(x.data), static_cast<type*>(y.data), static_cast<u8*>(blob.data));
   });
 }
@@ -85,9 +81,9 @@ status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values 
       !s)
     return s;
   const pool_geometry& geometry = p.geometry();
-  const kernel::image_list strips(geometry.num_planes,
-                                  int(detail::ceil_div(geometry.rows.input, gathered_rows)),
-                                  geometry.columns.input);
+  const image_list strips(geometry.num_planes,
+                          int(detail::ceil_div(geometry.rows.input, gathered_rows)),
+                          geometry.columns.input);
   const i64 warps = detail::ceil_div(strips.num_elements, warp_threads);
   return with_type(g.type, [&](auto element) {
     using type = decltype(element);

@@ -56,6 +56,15 @@ inline status check_alignment(const void* pointer, u64 alignment, const char* ar
   return {error::misaligned, argument, 0, limit};
 }
 
+inline status check_element_alignment(const void* data, dtype type, const char* argument) {
+  return check_alignment(data, u64(size_bytes(type)), argument, "must be aligned to its elements");
+}
+
+inline status check_device_key(const random_key* key) {
+  return check_alignment(key, alignof(random_key), "options.device_key",
+                         "must be aligned to 8 bytes");
+}
+
 /// Refuses memory that the device cannot reach: of another device, or of the host unless it is
 /// pinned, managed, or the device can read all host memory. Null is let through.
 inline status check_reachable(const void* pointer, int device, const char* argument) {
@@ -111,17 +120,11 @@ inline status check_call(const plan& p, const_values array, const char* argument
   if (const status s = check_kind(p, false); !s) return s;
   if (const status s = check_elements(p, array.data, array.num_elements, array.type, argument); !s)
     return s;
-  if (const status s = check_alignment(array.data, u64(size_bytes(array.type)), argument,
-                                       "must be aligned to its elements");
-      !s)
-    return s;
+  if (const status s = check_element_alignment(array.data, array.type, argument); !s) return s;
   if (const status s = check_blob(p, blob.data, blob.size_bytes); !s) return s;
   if (const status s = check_apart(p, blob.data, array.data, array.size_bytes(), argument); !s)
     return s;
-  if (const status s = check_alignment(o.device_key, alignof(random_key), "options.device_key",
-                                       "must be aligned to 8 bytes");
-      !s)
-    return s;
+  if (const status s = check_device_key(o.device_key); !s) return s;
   return check_options(p, o);
 }
 

@@ -35,10 +35,10 @@ status relu(const plan& p, const_values x, values y, bytes blob, cudaStream_t st
   if (const status s = detail::check_element_alignment(y.data, y.type, "y"); !s) return s;
   if (p.num_elements() == 0) return {};
   const kernel::stream_scope scope(stream);
-  if (const status s = kernel::cuda_status(scope.error(), "stream"); !s) return s;
-  if (const status s = detail::check_memory(p, x.data, "x", blob.data, {}, scope.device()); !s)
+  if (const status s =
+          detail::check_reachable(scope, {{x.data, "x"}, {blob.data, "blob"}, {y.data, "y"}});
+      !s)
     return s;
-  if (const status s = detail::check_reachable(y.data, scope.device(), "y"); !s) return s;
   return with_type(x.type, [&](auto element) {
     using type = decltype(element);
     return kernel::launch(

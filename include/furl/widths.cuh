@@ -65,10 +65,7 @@ status launch_allocation(const kernel::gain_request& request, u8* widths, void* 
 template <class Architectures = kernel::architectures>
 status squared_ranges(const plan& p, const_values x, span<double> squared, cudaStream_t stream) {
   if (const status s = detail::check_ranges_call(p, x, squared); !s) return s;
-  if (const status s = detail::check_alignment(x.data, u64(size_bytes(x.type)), "x",
-                                               "must be aligned to its elements");
-      !s)
-    return s;
+  if (const status s = detail::check_element_alignment(x.data, x.type, "x"); !s) return s;
   if (p.num_elements() == 0) return {};
   const kernel::stream_scope scope(stream);
   if (const status s = detail::check_reachable(scope, {{x.data, "x"}, {squared.data, "squared"}});

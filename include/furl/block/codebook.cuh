@@ -229,10 +229,11 @@ __device__ __forceinline__ void scale_binary_rows(u32 word, float level, tile_fr
 
 }  // namespace detail
 
-/// Codes of one bit of a tile: bit r of byte k of the word is that of row r and column 4 * lane +
-/// k, which is how the blob has it. Threads : one warp, all lanes; x is each lane's own, of which
-/// `count` elements are present. Shapes  : predicate : gives -1 for an element whose code is 1,
-/// else 0. Shared  : none. Sync : none.
+/// Codes of one bit of a tile, for elements that a predicate holds for.
+/// Threads : one warp, all lanes; x is each lane's own, of which `count` elements are present.
+/// Shapes  : predicate : gives -1 for an element whose code is 1, else 0.
+/// Shared  : none. Sync : none.
+/// Result  : bit r of byte k of the word is that of row r and column 4 * lane + k, as in the blob.
 template <class T, class Predicate>
 __device__ __forceinline__ u32 encode_binary(const tile_fragment<T>& x, int count,
                                              const Predicate& predicate) {

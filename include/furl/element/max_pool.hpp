@@ -47,6 +47,33 @@ struct pooled_dimension {
   FURL_HD int place(int element, int window) const { return element - (window * stride - padding); }
 };
 
+/// Images of one size, and the way from an element to its place in them.
+struct image_list {
+  divisor64 plane;   // elements of an image
+  divisor32 row;     // elements of a row
+  i64 num_elements;  // of all images
+
+  /// `planes` images of rows x columns elements.
+  FURL_HD constexpr image_list(i64 planes, int rows, int columns)
+      : plane(u64(rows) * u64(columns)),
+        row(u32(columns)),
+        num_elements(planes * i64(rows) * columns) {}
+
+  /// Where an element is.
+  struct place {
+    i64 plane;   // its image
+    int row;     // in the image
+    int column;  // likewise
+  };
+  /// Of the element `index`.
+  FURL_HD place place_of(i64 index) const {
+    const u64 image = plane.divide(u64(index));
+    const u32 rest = u32(u64(index) - image * plane.value);
+    const u32 line = row.divide(rest);
+    return {i64(image), int(line), int(rest - line * row.value)};
+  }
+};
+
 /// What a pooling does to each of its images.
 struct pool_geometry {
   pooled_dimension rows;     // the last dimension but one

@@ -26,20 +26,18 @@ namespace detail {
 
 /// A tile of outputs and their codes.
 template <class T>
-void pool_tile(const max_pool_plan& p, const void* x, void* y, i64 tile, u8* codes) {
+void pool_tile(const max_pool_plan& p, const image_list& outputs, const void* x, void* y, i64 tile,
+               u8* codes) {
   const pool_geometry& g = p.geometry();
   const i64 plane_inputs = i64(g.rows.input) * g.columns.input;
-  const i64 plane_outputs = i64(g.rows.output) * g.columns.output;
   const int count = elements_in_tile(p.codes(), tile);
   for (int i = 0; i < count; ++i) {
     const i64 output = tile * tile_elements + i;
-    const i64 plane = output / plane_outputs;
-    const int in_plane = int(output % plane_outputs);
-    const window_max best = max_of_window(
-        g, in_plane / g.columns.output, in_plane % g.columns.output, [&](int row, int column) {
-          const i64 at = plane * plane_inputs + i64(row) * g.columns.input + column;
-          return to_f32(load_at<T>(x, at));
-        });
+    const image_list::place at = outputs.place_of(output);
+    const window_max best = max_of_window(g, at.row, at.column, [&](int row, int column) {
+      const i64 input = at.plane * plane_inputs + i64(row) * g.columns.input + column;
+      return to_f32(load_at<T>(x, input));
+    });
     store_at(y, output, round_to<T>(best.value));
     codes[i] = u8(best.index);
   }
@@ -79,10 +77,13 @@ inline status max_pool(const max_pool_plan& p, const_values x, values y, bytes b
           furl::detail::check_max_pool(p, x, "x", out, "y", {blob.data, blob.size_bytes});
       !s)
     return s;
+  if (p.num_outputs() == 0) return {};
+  const pool_geometry& g = p.geometry();
+  const image_list outputs(g.num_planes, g.rows.output, g.columns.output);
   with_type(x.type, [&](auto element) {
     detail::for_each_unit(p.codes().num_tiles(), pool, [&](i64 tile) {
       detail::tile_bytes codes{};
-      detail::pool_tile<decltype(element)>(p, x.data, y.data, tile,
+      detail::pool_tile<decltype(element)>(p, outputs, x.data, y.data, tile,
                                            reinterpret_cast<u8*>(codes.word));
       detail::store_tile(p.codes(), tile, codes, blob);
     });
