@@ -5,182 +5,111 @@
 
 #include <torch/csrc/autograd/function.h>
 
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "furl/furl.hpp"
+#include "ops.hpp"
 
 namespace fold_hooks {
 namespace {
 
 using at::Tensor;
+using ops = furl_torch::ops<furl_torch::host_engine>;
 
 constexpr std::int64_t least_elements = 1024;  // fewer are not worth it
+constexpr int group = furl::codec().group;
 
-void check(const furl::status& s) {
-  TORCH_CHECK(bool(s), "furl: ", furl::to_string(s));
-}
-
-template <class T>
-T value_of(const furl::result<T>& r) {
-  check(r.status());
-  return *r;
-}
-
-/// Whether there is a dtype for it.
-bool is_foldable(at::ScalarType type) {
-  return type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
-}
-
-furl::dtype dtype_of(const Tensor& x) {
-  TORCH_CHECK(is_foldable(x.scalar_type()), "furl: dtype must be float32, float16 or bfloat16");
-  if (x.scalar_type() == at::kHalf) return furl::dtype::f16;
-  return x.scalar_type() == at::kBFloat16 ? furl::dtype::bf16 : furl::dtype::f32;
-}
-
-furl::plan plan_of(const Tensor& x, const settings& how) {
-  furl::codec codec;
-  codec.bits = how.bits;
-  if (x.dim() == 4 && how.window > 1) codec.window = {1, 1, how.window, how.window};
-  return value_of(furl::plan::make(codec, {x.sizes().data(), static_cast<int>(x.dim())}));
-}
-
-/// Bytes of torch's allocator, aligned to 16 bytes.
-Tensor new_blob(const furl::plan& p) {
-  return at::empty({static_cast<std::int64_t>(p.size_bytes())}, at::kByte);
-}
-furl::bytes bytes_of(const Tensor& t) {
-  return {t.data_ptr(), t.nbytes()};
-}
-
-/// What a tensor must be restored as.
-struct likeness {
-  std::vector<std::int64_t> sizes;
-  at::TensorOptions options;
-
-  explicit likeness(const Tensor& x) : sizes(x.sizes().vec()), options(x.options()) {}
-  Tensor empty() const { return at::empty(sizes, options.requires_grad(false)); }
-};
-
-void count(shared_state& state, const Tensor& original, const Tensor& kept) {
-  state.original_bytes += std::int64_t(original.nbytes());
-  state.kept_bytes += std::int64_t(kept.nbytes());
-}
-
-/// Codes of a blob that stand for one small integer each.
-class packed_codes {
- public:
-  packed_codes() = default;
-  packed_codes(const Tensor& codes, int bits)
-      : plan_(value_of(furl::plan::make_codes(bits, {codes.numel()}))), blob_(new_blob(plan_)) {
-    const Tensor flat = codes.to(at::kByte).contiguous();
-    check(furl::host::pack(plan_, bytes_of(flat), bytes_of(blob_)));
-  }
-  Tensor unpack(at::IntArrayRef sizes) const {
-    const Tensor codes = at::empty(sizes, at::kByte);
-    check(furl::host::unpack(plan_, bytes_of(blob_), bytes_of(codes)));
-    return codes;
-  }
-  const Tensor& blob() const { return blob_; }
-
- private:
-  furl::plan plan_;
-  Tensor blob_;
-};
-
+/// What is kept of a tensor: a blob, and what it must be restored as.
 class folded : public torch::autograd::SavedVariableHooks {
  public:
   explicit folded(std::shared_ptr<shared_state> state) : state_(std::move(state)) {}
 
  protected:
+  void keep(const Tensor& x, const Tensor& blob) {
+    like_ = at::empty(x.sizes(), x.options().device(at::kMeta));
+    blob_ = blob;
+    count(x, blob);
+  }
+  void count(const Tensor& original, const Tensor& kept) {
+    state_->original_bytes += std::int64_t(original.nbytes());
+    state_->kept_bytes += std::int64_t(kept.nbytes());
+  }
+
   std::shared_ptr<shared_state> state_;
+  Tensor like_;  // contiguous, and without memory
+  Tensor blob_;
 };
 
 class folded_values : public folded {
  public:
   using folded::folded;
   void call_pack_hook(const Tensor& x) override {
-    like_ = std::make_unique<likeness>(x);
-    plan_ = plan_of(x, state_->how);
-    blob_ = new_blob(plan_);
-    const Tensor flat = x.contiguous();
-    check(furl::host::compress(plan_, {flat.data_ptr(), dtype_of(x), x.numel()}, bytes_of(blob_),
-                               {state_->how.seed, state_->num_folded++}));
-    count(*state_, x, blob_);
+    how_ = state_->how;
+    if (x.dim() == 4 && how_.window > 1) window_ = {1, 1, how_.window, how_.window};
+    // With the strides of like_: a window follows strides, and a dimension of size 1 may have any.
+    const Tensor rows = x.flatten().view(x.sizes());
+    keep(x, ops::compress(rows, how_.bits, window_, group, std::int64_t(how_.seed),
+                          std::int64_t(state_->num_folded++)));
   }
   Tensor call_unpack_hook() override {
-    Tensor y = like_->empty();
-    check(furl::host::decompress(plan_, bytes_of(blob_), {y.data_ptr(), dtype_of(y), y.numel()}));
-    return y;
+    return ops::decompress(blob_, like_.sizes(), like_.strides(), like_.scalar_type(), how_.bits,
+                           window_, group);
   }
 
  private:
-  std::unique_ptr<likeness> like_;
-  furl::plan plan_;
-  Tensor blob_;
+  settings how_;  // of when x was folded
+  std::vector<std::int64_t> window_;
 };
 
 class folded_signs : public folded {
  public:
   using folded::folded;
-  void call_pack_hook(const Tensor& x) override {
-    like_ = std::make_unique<likeness>(x);
-    mask_ = packed_codes(x > 0, 1);
-    count(*state_, x, mask_.blob());
-  }
+  // Not by pack_positive and unpack_levels: f64 and integers have signs too.
+  void call_pack_hook(const Tensor& x) override { keep(x, ops::pack(x.contiguous() > 0, 1)); }
   Tensor call_unpack_hook() override {
-    return mask_.unpack(like_->sizes).to(like_->options.dtype());
+    return ops::unpack(blob_, like_.sizes(), like_.strides(), at::kBool, 1).to(like_.dtype());
   }
-
- private:
-  std::unique_ptr<likeness> like_;
-  packed_codes mask_;
 };
 
 class folded_shape : public folded {
  public:
   using folded::folded;
-  void call_pack_hook(const Tensor& x) override {
-    like_ = std::make_unique<likeness>(x);
-    state_->original_bytes += std::int64_t(x.nbytes());
-  }
-  Tensor call_unpack_hook() override { return like_->empty(); }
-
- private:
-  std::unique_ptr<likeness> like_;
+  void call_pack_hook(const Tensor& x) override { keep(x, at::empty({0}, at::kByte)); }
+  Tensor call_unpack_hook() override { return at::empty_like(like_, at::kCPU); }
 };
 
 class folded_window_indices : public folded {
  public:
   folded_window_indices(std::shared_ptr<shared_state> state, std::int64_t rows,
                         std::int64_t columns, std::int64_t input_columns)
-      : folded(std::move(state)), rows_(rows), columns_(columns), width_(input_columns) {}
+      : folded(std::move(state)), rows_(rows), columns_(columns), width_(input_columns) {
+    while (1 << bits_ < rows * columns) ++bits_;
+  }
 
   void call_pack_hook(const Tensor& index) override {
-    sizes_ = index.sizes().vec();
     const Tensor row = index.div(width_, "floor");
     const Tensor place =
         row.remainder(rows_) * columns_ + (index - row * width_).remainder(columns_);
-    int bits = 1;
-    while (1 << bits < rows_ * columns_) ++bits;
-    places_ = packed_codes(place, bits);
-    count(*state_, index, places_.blob());
+    keep(index, ops::pack(place.to(at::kByte).contiguous(), bits_));
   }
   Tensor call_unpack_hook() override {
-    const Tensor place = places_.unpack(sizes_).to(at::kLong);
-    const Tensor out_row = at::arange(sizes_[sizes_.size() - 2]).unsqueeze(1);
-    const Tensor out_column = at::arange(sizes_.back());
+    const Tensor place =
+        ops::unpack(blob_, like_.sizes(), like_.strides(), at::kByte, bits_).to(at::kLong);
+    const Tensor out_row = at::arange(like_.size(-2)).unsqueeze(1);
+    const Tensor out_column = at::arange(like_.size(-1));
     const Tensor row = out_row * rows_ + place.div(columns_, "floor");
     return row * width_ + out_column * columns_ + place.remainder(columns_);
   }
 
  private:
   std::int64_t rows_, columns_, width_;
-  std::vector<std::int64_t> sizes_;
-  packed_codes places_;
+  int bits_ = 1;  // of a place
 };
+
+bool is_foldable(at::ScalarType type) {
+  return type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
+}
 
 bool is_parameter(const Tensor& x) {
   const Tensor owner = x.is_view() ? Tensor(x._base()) : x;
@@ -192,46 +121,43 @@ std::string maker_of(const Tensor& x) {
   return node ? node->name() : std::string();
 }
 
-class folded_if_possible : public folded {
+class folded_if_possible : public folded_values {
  public:
-  using folded::folded;
+  using folded_values::folded_values;
   void call_pack_hook(const Tensor& x) override {
     const std::string maker = maker_of(x);
     if (!is_foldable(x.scalar_type()) || x.numel() < least_elements || is_parameter(x) ||
         maker == "LogSoftmaxBackward0") {
       // Not the tensor itself: a node that holds its own result would never be freed.
-      kept_ = x.detach();
+      passed_ = x.detach();
       version_ = x._version();
-      if (!is_parameter(x)) count(*state_, x, x);
+      if (!is_parameter(x)) count(x, x);
       return;
     }
-    values_ = fold_values(state_);
-    values_->call_pack_hook(x);
+    folded_values::call_pack_hook(x);
     if (maker == "ReluBackward0") {
-      signs_ = packed_codes(x > 0, 1);
-      state_->kept_bytes += std::int64_t(signs_.blob().nbytes());
+      signs_ = ops::pack_positive(x.contiguous());
+      state_->kept_bytes += std::int64_t(signs_.nbytes());
     }
   }
   Tensor call_unpack_hook() override {
-    if (!values_) {
+    if (passed_.defined()) {
       // Where there are hooks, torch leaves this check to them.
-      TORCH_CHECK(kept_._version() == version_,
+      TORCH_CHECK(passed_._version() == version_,
                   "a tensor needed for the gradient has been modified ",
-                  "by an inplace operation: it is at version ", kept_._version(),
+                  "by an inplace operation: it is at version ", passed_._version(),
                   ", but was saved at version ", version_);
-      return kept_;
+      return passed_;
     }
-    const Tensor y = values_->call_unpack_hook();
-    if (!signs_.blob().defined()) return y;
-    const Tensor sign = signs_.unpack(y.sizes());
-    return y.clamp_min(std::numeric_limits<float>::min()).mul_(sign);
+    const Tensor y = folded_values::call_unpack_hook();
+    if (signs_.defined()) ops::restore_positive_(y, signs_);
+    return y;
   }
 
  private:
-  Tensor kept_;
+  Tensor passed_;
   std::int64_t version_ = 0;
-  hooks_pointer values_;
-  packed_codes signs_;
+  Tensor signs_;
 };
 
 }  // namespace
