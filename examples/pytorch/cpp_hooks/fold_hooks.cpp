@@ -47,9 +47,7 @@ class folded_values : public folded {
   void call_pack_hook(const Tensor& x) override {
     how_ = state_->how;
     if (x.dim() == 4 && how_.window > 1) window_ = {1, 1, how_.window, how_.window};
-    // With the strides of like_: a window follows strides, and a dimension of size 1 may have any.
-    const Tensor rows = x.flatten().view(x.sizes());
-    keep(x, ops::compress(rows, how_.bits, window_, group, std::int64_t(how_.seed),
+    keep(x, ops::compress(x.contiguous(), how_.bits, window_, group, std::int64_t(how_.seed),
                           std::int64_t(state_->num_folded++)));
   }
   Tensor call_unpack_hook() override {

@@ -26,11 +26,14 @@ T value_of(const furl::result<T>& r) {
   return *r;
 }
 
-/// Dimensions, outermost in memory first.
-inline std::vector<std::int64_t> memory_order(IntArrayRef strides) {
+/// Dimensions, outermost in memory first. Those of one element, whose strides say nothing, come
+/// before all others.
+inline std::vector<std::int64_t> memory_order(IntArrayRef sizes, IntArrayRef strides) {
   std::vector<std::int64_t> order(strides.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+  const auto many = std::stable_partition(
+      order.begin(), order.end(), [&](std::int64_t d) { return sizes[std::size_t(d)] == 1; });
+  std::stable_sort(many, order.end(), [&](std::int64_t a, std::int64_t b) {
     return strides[std::size_t(a)] > strides[std::size_t(b)];
   });
   return order;
@@ -39,7 +42,7 @@ inline std::vector<std::int64_t> memory_order(IntArrayRef strides) {
 /// x, or a copy of it without gaps whose dimensions lie in the same order.
 inline Tensor dense(const Tensor& x) {
   if (x.is_non_overlapping_and_dense()) return x;
-  const std::vector<std::int64_t> order = memory_order(x.strides());
+  const std::vector<std::int64_t> order = memory_order(x.sizes(), x.strides());
   std::vector<std::int64_t> back(order.size());
   for (std::size_t d = 0; d < order.size(); ++d) back[std::size_t(order[d])] = std::int64_t(d);
   return x.permute(order).contiguous().permute(back);
@@ -76,10 +79,13 @@ inline furl::plan value_plan(IntArrayRef sizes, IntArrayRef strides, const setti
   } else {
     shape.rank = int(sizes.size());
     codec.window.rank = int(how.window.size());
-    const std::vector<std::int64_t> order = memory_order(strides);
+    const std::vector<std::int64_t> order = memory_order(sizes, strides);
     for (std::size_t d = 0; d < order.size() && d < std::size_t(furl::max_rank); ++d) {
       shape.size[d] = sizes[std::size_t(order[d])];
-      if (!how.window.empty()) codec.window.size[d] = how.window[std::size_t(order[d])];
+      if (how.window.empty()) continue;
+      const std::int64_t width = how.window[std::size_t(order[d])];
+      const bool is_one = shape.size[d] == 1 && width >= 1 && width <= furl::max_window;
+      codec.window.size[d] = is_one ? 1 : width;  // nothing to pool there
     }
     if (!is_side_by_side(codec.window)) codec.window = {};
   }

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <map>
 #include <mutex>
+#include <utility>
 
 #include "furl/furl.hpp"
 
@@ -30,19 +32,16 @@ inline furl::bytes bytes_of(const at::Tensor& x) {
 }
 
 /// Threads for a tensor, or null where it is too small for them. As many as torch uses; started
-/// anew after a fork, which leaves none of them.
+/// anew after a fork, which leaves none of them. Never destroyed: others may be using them.
 inline furl::host::thread_pool* threads_for(const at::Tensor& x) {
   constexpr std::int64_t least_elements = 1 << 16;
   const int wanted = at::get_num_threads();
   if (x.numel() < least_elements || wanted < 2 || at::in_parallel_region()) return nullptr;
   static std::mutex mutex;
-  static furl::host::thread_pool* pool = nullptr;  // never destroyed: others may be using it
-  static pid_t owner = 0;
+  static std::map<std::pair<pid_t, int>, furl::host::thread_pool*> pools;
   const std::lock_guard<std::mutex> lock(mutex);
-  if (pool == nullptr || owner != getpid() || pool->num_threads() != wanted) {
-    pool = new furl::host::thread_pool(wanted);
-    owner = getpid();
-  }
+  furl::host::thread_pool*& pool = pools[{getpid(), wanted}];
+  if (pool == nullptr) pool = new furl::host::thread_pool(wanted);
   return pool;
 }
 

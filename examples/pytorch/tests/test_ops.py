@@ -53,6 +53,18 @@ def test_window_follows_its_dimensions():
     assert not torch.equal(round_trip(x, bits=1, window=(1, 8, 1, 1)), x)
 
 
+@pytest.mark.parametrize("shape", [(4, 1, 16, 24), (1, 1, 40, 40), (3, 1, 1, 64), (2, 1, 64, 1)])
+def test_strides_of_dimensions_of_one_element_do_not_matter(shape):
+    x = torch.randn(shape)
+    n, c, h, w = torch.empty(shape, memory_format=torch.channels_last).stride()
+    y = x.as_strided(shape, (n, 1, h, w))  # as images with channels last
+    assert y.stride() != x.stride()
+    blobs = [ops.compress(z, 2, [1, 1, 8, 8], 256, 1, 2) for z in (x, y)]
+    assert torch.equal(*blobs)
+    flat = ops.compress(x, 2, [], 256, 1, 2)
+    assert blobs[0].numel() > flat.numel()  # the means of cells
+
+
 def test_decompress_add_adds():
     x, y = torch.randn(2, 3000), torch.randn(2, 3000)
     blob = ops.compress(x, 4, [], 256, 1, 2)
