@@ -5,6 +5,8 @@
 // A handle that owns one folded activation in device memory: what a saved-tensor hook keeps between
 // the forward and the backward pass.
 
+#include "furl/codebook.cuh"
+#include "furl/codebook.hpp"
 #include "furl/codes.cuh"
 #include "furl/compress.cuh"
 #include "furl/config.hpp"
@@ -72,6 +74,17 @@ class stash {
                                         const allocator& memory = {}) {
     return fill(p, stream, memory,
                 [&](bytes blob) { return furl::pack<Architectures>(p, codes, blob, stream); });
+  }
+
+  /// Packs values by a codebook into memory of the allocator. As furl::pack. What takes the
+  /// codebook again, unpack and unpack_multiply, is called with plan() and blob().
+  template <class Architectures = kernel::architectures>
+  FURL_HIDDEN static result<stash> pack(const furl::plan& p, const_values x, const codebook& book,
+                                        random_key key, cudaStream_t stream, const options& o = {},
+                                        const allocator& memory = {}) {
+    return fill(p, stream, memory, [&](bytes blob) {
+      return furl::pack<Architectures>(p, x, book, blob, key, stream, o);
+    });
   }
 
   /// A stash from the block that copy_to_host wrote.

@@ -8,7 +8,9 @@
 #include <new>
 #include <utility>
 
+#include "furl/codebook.hpp"
 #include "furl/config.hpp"
+#include "furl/host/codebook.hpp"
 #include "furl/host/codes.hpp"
 #include "furl/host/compress.hpp"
 #include "furl/host/decompress.hpp"
@@ -49,6 +51,14 @@ class stash {
   FURL_HIDDEN static result<stash> pack(const plan& p, const_bytes codes,
                                         thread_pool* pool = nullptr, const allocator& memory = {}) {
     return fill(p, memory, [&](bytes blob) { return host::pack(p, codes, blob, pool); });
+  }
+
+  /// Packs values by a codebook into memory of the allocator. As furl::host::pack. What takes the
+  /// codebook again, unpack and unpack_multiply, is called with plan() and blob().
+  FURL_HIDDEN static result<stash> pack(const furl::plan& p, const_values x, const codebook& book,
+                                        random_key key, thread_pool* pool = nullptr,
+                                        const allocator& memory = {}) {
+    return fill(p, memory, [&](bytes blob) { return host::pack(p, x, book, blob, key, pool); });
   }
 
   /// Leaves `other` empty.

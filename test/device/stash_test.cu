@@ -98,6 +98,27 @@ TEST(device_stash, RestoresAnyNumberOfTimes) {
   EXPECT_EQ(memory.live_bytes, 0u);
 }
 
+TEST(device_stash, HoldsWhatACodebookMakes) {
+  const setup s;
+  ledger memory;
+  const plan codes = *plan::make_codes(1, {num_elements});
+  const codebook book = positive_codebook(-2.0f, 3.0f);
+  {
+    const auto kept =
+        stash::pack(codes, s.in(), book, {1, 2}, s.stream, {}, memory.make_allocator());
+    ASSERT_TRUE(kept) << to_string(kept.status());
+    EXPECT_EQ(memory.live_bytes, codes.size_bytes());
+    EXPECT_EQ(kept->blob().size_bytes, codes.size_bytes());
+    ASSERT_TRUE(unpack(kept->plan(), kept->blob(), book, s.out(), s.stream));
+    s.stream.wait();
+    const auto x = read_floats(s.x);
+    const auto y = read_floats(s.y);
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], x[i] > 0.0f ? 3.0f : -2.0f);
+    EXPECT_EQ(stash::pack(s.p, s.in(), book, {}, s.stream).status().code, error::wrong_plan);
+  }
+  EXPECT_EQ(memory.live_bytes, 0u);
+}
+
 TEST(device_stash, MovesItsBytes) {
   const setup s;
   ledger memory;

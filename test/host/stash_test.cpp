@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -64,6 +66,23 @@ class Stash : public testing::Test {
   const std::vector<float> x = normal_floats(1500, 2);
   counting_memory memory;
 };
+
+TEST_F(Stash, HoldsWhatACodebookMakes) {
+  const plan codes = *plan::make_codes(2, {3, 500});
+  const float levels[] = {-1.5f, -0.25f, 0.5f, 2.0f};
+  const codebook book = stochastic_codebook(levels, 4);
+  const auto kept = host::stash::pack(codes, x, book, {1, 2}, nullptr, memory.allocator());
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(memory.bytes_now, codes.size_bytes());
+  std::vector<u8> expected(codes.size_bytes());
+  ASSERT_TRUE(host::pack(codes, x, book, expected, {1, 2}));
+  const auto* const blob = static_cast<const u8*>(kept->blob().data);
+  EXPECT_EQ(std::vector<u8>(blob, blob + expected.size()), expected);
+  std::vector<float> y(x.size());
+  EXPECT_TRUE(host::unpack(kept->plan(), kept->blob(), book, y));
+  for (const float v : y) EXPECT_TRUE(std::count(levels, levels + 4, v) == 1) << v;
+  EXPECT_EQ(host::stash::pack(p, x, book, {}).status().argument, std::string("plan"));
+}
 
 TEST_F(Stash, HoldsWhatCompressWrites) {
   const auto kept = keep();
