@@ -82,12 +82,12 @@ tensor log_softmax(const tensor& logits) {
 variable linear(tape& t, const variable& x, linear_layer& layer) {
   const tensor y = forward(t.pool(), x.value, layer);
   if (!t.is_recording()) return {y};
-  return t.record(y,
-                  [&t, &layer, slot = x.slot, saved = t.hooks().save(x.value)](const tensor& dy) {
-                    add_parameter_gradients(t.pool(), t.hooks().load(saved), dy, layer);
-                    if (slot >= 0)
-                      t.add_gradient(slot, input_gradient(t.pool(), saved.shape, dy, layer));
-                  });
+  const saved_tensor saved = save_factor(t, x);
+  return t.record(y, [&t, &layer, slot = x.slot, saved](const tensor& dy) {
+    t.hooks().report(saved, [&] { return sum_of_squares(t.pool(), dy) / double(dy.shape.n); });
+    add_parameter_gradients(t.pool(), t.hooks().load(saved), dy, layer);
+    if (slot >= 0) t.add_gradient(slot, input_gradient(t.pool(), saved.shape, dy, layer));
+  });
 }
 
 variable cross_entropy(tape& t, const variable& logits, const codes& labels) {

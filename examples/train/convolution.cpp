@@ -150,8 +150,12 @@ variable convolve(tape& t, const variable& x, parameter& weight) {
   const tensor y = forward(t.pool(), x.value, weight.value);
   if (!t.is_recording()) return {y};
   // Linear in x, so that an error of zero mean in x is one of zero mean in the gradient.
-  const auto saved = t.hooks().save(x.value);
+  const saved_tensor saved = save_factor(t, x);
   return t.record(y, [&t, &weight, slot = x.slot, saved](const tensor& dy) {
+    t.hooks().report(saved, [&] {  // an element meets the gradients around it, in every channel
+      const double taps = double(weight.value.shape.plane());
+      return taps * sum_of_squares(t.pool(), dy) / double(dy.shape.n * dy.shape.plane());
+    });
     add_weight_gradient(t.pool(), t.hooks().load(saved), dy, weight.gradient);
     if (slot >= 0) t.add_gradient(slot, input_gradient(t.pool(), saved.shape, dy, weight.value));
   });

@@ -6,10 +6,15 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "fold_store.hpp"
+#include "furl/codebook.cuh"
 #include "furl/stash.cuh"
+#include "furl/widths.cuh"
 
 namespace trainer {
 namespace {
@@ -37,77 +42,155 @@ template <class T>
 class device_array {
  public:
   device_array(index size, cudaStream_t stream) : size_(size), stream_(stream) {
+    if (size == 0) return;
     void* memory = nullptr;
     check_cuda(cudaMallocAsync(&memory, num_bytes(), stream));
     data_ = static_cast<T*>(memory);
   }
-  ~device_array() { (void)cudaFreeAsync(data_, stream_); }
+  device_array(const buffer<T>& host, cudaStream_t stream) : device_array(host.size(), stream) {
+    copy(data_, host.data(), cudaMemcpyHostToDevice);
+  }
+  ~device_array() {
+    if (data_ != nullptr) (void)cudaFreeAsync(data_, stream_);
+  }
   device_array(const device_array&) = delete;
   device_array& operator=(const device_array&) = delete;
 
   T* data() const { return data_; }
   index size() const { return size_; }
-  void copy_from(const buffer<T>& host) {
-    check_cuda(cudaMemcpyAsync(data_, host.data(), num_bytes(), cudaMemcpyHostToDevice, stream_));
-  }
-  void copy_to(const buffer<T>& host) const {
-    check_cuda(cudaMemcpyAsync(host.data(), data_, num_bytes(), cudaMemcpyDeviceToHost, stream_));
-  }
+  void copy_to(T* host) const { copy(host, data_, cudaMemcpyDeviceToHost); }
 
  private:
   std::size_t num_bytes() const { return static_cast<std::size_t>(size_) * sizeof(T); }
+  void copy(T* to, const T* from, cudaMemcpyKind kind) const {
+    check_cuda(cudaMemcpyAsync(to, from, num_bytes(), kind, stream_));
+  }
 
   T* data_ = nullptr;
   const index size_;
   const cudaStream_t stream_;
 };
 
+using device_codes = device_array<u8>;
+
+/// The sensitivity of a tensor whose tiles all have the same.
+buffer<float> one() {
+  buffer<float> value(1);
+  *value.data() = 1.0F;
+  return value;
+}
+
 class cuda_folded final : public folded {
  public:
-  cuda_folded(furl::stash kept, const scoped_stream& stream)
-      : kept_(std::move(kept)), stream_(stream) {}
+  /// widths : for a mixed plan; book : for one packed by it.
+  cuda_folded(furl::stash kept, const scoped_stream& stream, std::unique_ptr<device_codes> widths,
+              const furl::codebook* book)
+      : kept_(std::move(kept)), stream_(stream), widths_(std::move(widths)), book_(book) {}
 
-  u64 size_bytes() const override { return kept_.plan().size_bytes(); }
+  u64 size_bytes() const override {
+    return kept_.plan().size_bytes() + (widths_ ? u64(widths_->size()) : 0);
+  }
   void restore(const buffer<float>& values) const override {
-    const device_array<float> restored(values.size(), stream_);
-    check(kept_.restore(restored, stream_));
-    restored.copy_to(values);
-    stream_.wait();
+    const device_array<float> y(values.size(), stream_);
+    const device_codes workspace = make_workspace();
+    check(book_ != nullptr ? furl::unpack(kept_.plan(), kept_.blob(), *book_, y, stream_)
+                           : kept_.restore(y, stream_, options(workspace)));
+    fetch(y, values);
+  }
+  void restore_add(const buffer<float>& values) const override {
+    const device_array<float> y(values, stream_);
+    const device_codes workspace = make_workspace();
+    check(kept_.restore_add(y, stream_, options(workspace)));
+    fetch(y, values);
   }
   void unpack(const codes& c) const override {
-    const device_array<u8> unpacked(c.size(), stream_);
-    check(kept_.unpack(unpacked, stream_));
-    unpacked.copy_to(c);
+    const device_codes y(c.size(), stream_);
+    check(kept_.unpack(y, stream_));
+    fetch(y, c);
+  }
+  void multiply(const buffer<float>& values) const override {
+    const device_array<float> g(values, stream_);
+    check(furl::unpack_multiply(kept_.plan(), kept_.blob(), *book_, g, g, stream_));
+    fetch(g, values);
+  }
+  std::vector<double> squared_ranges() const override {
+    const device_array<double> squared(kept_.plan().num_tiles(), stream_);
+    check(furl::squared_ranges(kept_.plan(), kept_.blob(), squared, stream_, options({})));
+    std::vector<double> values(static_cast<std::size_t>(squared.size()));
+    squared.copy_to(values.data());
     stream_.wait();
+    return values;
   }
 
  private:
+  device_codes make_workspace() const {
+    return {index(furl::workspace_bytes(kept_.plan())), stream_};
+  }
+  furl::options options(furl::bytes workspace) const {
+    return {widths_ ? furl::const_bytes(*widths_) : furl::const_bytes{}, workspace};
+  }
+  template <class T>
+  void fetch(const device_array<T>& from, const buffer<T>& to) const {
+    from.copy_to(to.data());
+    stream_.wait();
+  }
+
   furl::stash kept_;
   const scoped_stream& stream_;
+  const std::unique_ptr<device_codes> widths_;
+  const furl::codebook* const book_;
 };
 
 class cuda_store final : public fold_store {
  public:
   std::unique_ptr<const folded> compress(const furl::plan& p, const buffer<float>& values,
-                                         furl::random_key key) override {
-    device_array<float> x(values.size(), stream_);
-    x.copy_from(values);
-    return keep(furl::stash::compress(p, x, key, stream_));
+                                         furl::random_key key,
+                                         const buffer<float>& channel_ranges) override {
+    const device_array<float> x(values, stream_);
+    const device_array<float> ranges(channel_ranges, stream_);
+    furl::options o;
+    o.ranges = as_ranges(ranges.data(), ranges.size());
+    return keep(furl::stash::compress(p, x, key, stream_, o));
+  }
+  std::unique_ptr<const folded> compress_mixed(const furl::plan& p, const buffer<float>& values,
+                                               furl::random_key key) override {
+    const index num_tiles = p.num_tiles();
+    const device_array<float> x(values, stream_);
+    const device_array<double> squared(num_tiles, stream_);
+    const device_array<float> sensitivity(num_tiles, stream_);
+    auto widths = std::make_unique<device_codes>(num_tiles, stream_);
+    const device_codes workspace(
+        index(std::max(furl::workspace_bytes(p), furl::allocation_workspace_bytes(num_tiles))),
+        stream_);
+    check(furl::squared_ranges(p, x, squared, stream_));
+    check(furl::expand_sensitivity(p, even_, sensitivity, stream_));
+    check(furl::allocate_widths(p.sum_of_widths(), sensitivity, squared, *widths, workspace,
+                                stream_));
+    auto made = furl::stash::compress(p, x, key, stream_, {*widths, workspace});
+    return keep(std::move(made), std::move(widths));
   }
   std::unique_ptr<const folded> pack(const furl::plan& p, const codes& c) override {
-    device_array<u8> unpacked(c.size(), stream_);
-    unpacked.copy_from(c);
+    const device_codes unpacked(c, stream_);
     return keep(furl::stash::pack(p, unpacked, stream_));
+  }
+  std::unique_ptr<const folded> pack(const furl::plan& p, const buffer<float>& values,
+                                     const furl::codebook& book) override {
+    const device_array<float> x(values, stream_);
+    return keep(furl::stash::pack(p, x, book, {}, stream_), nullptr, &book);
   }
 
  private:
-  std::unique_ptr<const folded> keep(furl::result<furl::stash> made) const {
-    auto kept = std::make_unique<cuda_folded>(value_of(std::move(made)), stream_);
+  std::unique_ptr<const folded> keep(furl::result<furl::stash> made,
+                                     std::unique_ptr<device_codes> widths = nullptr,
+                                     const furl::codebook* book = nullptr) const {
+    auto kept =
+        std::make_unique<cuda_folded>(value_of(std::move(made)), stream_, std::move(widths), book);
     stream_.wait();
     return kept;
   }
 
   scoped_stream stream_;
+  const device_array<float> even_{one(), stream_};
 };
 
 }  // namespace

@@ -8,8 +8,11 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "furl/codebook.hpp"
 #include "furl/element/philox.hpp"
+#include "furl/given_ranges.hpp"
 #include "furl/plan.hpp"
 #include "furl/status.hpp"
 #include "parallel.hpp"
@@ -25,10 +28,17 @@ class folded {
   folded(const folded&) = delete;
   folded& operator=(const folded&) = delete;
 
-  virtual u64 size_bytes() const = 0;
-  /// The whole tensor back, or all codes: only what was folded.
+  virtual u64 size_bytes() const = 0;  // widths of tiles included
+  /// Of a compressed tensor its values, of one packed by a codebook the levels.
   virtual void restore(const buffer<float>& values) const = 0;
+  /// Adds a compressed tensor to other values.
+  virtual void restore_add(const buffer<float>& values) const = 0;
+  /// Of packed codes.
   virtual void unpack(const codes& c) const = 0;
+  /// Of a tensor packed by a codebook: multiplies by its levels.
+  virtual void multiply(const buffer<float>& values) const = 0;
+  /// Of a compressed tensor: for each tile, what its error grows with.
+  virtual std::vector<double> squared_ranges() const = 0;
 };
 
 /// Folds tensors that are in host memory; throws what cannot be done. Outlives what it folds.
@@ -39,9 +49,18 @@ class fold_store {
   fold_store(const fold_store&) = delete;
   fold_store& operator=(const fold_store&) = delete;
 
+  /// channel_ranges : lo and hi of every index of dimension 1, or none: then they are measured.
   virtual std::unique_ptr<const folded> compress(const furl::plan& p, const buffer<float>& values,
-                                                 furl::random_key key) = 0;
+                                                 furl::random_key key,
+                                                 const buffer<float>& channel_ranges) = 0;
+  /// For a mixed plan, with widths that make the tensor's summed error the smallest.
+  virtual std::unique_ptr<const folded> compress_mixed(const furl::plan& p,
+                                                       const buffer<float>& values,
+                                                       furl::random_key key) = 0;
   virtual std::unique_ptr<const folded> pack(const furl::plan& p, const codes& c) = 0;
+  /// By a codebook without randomness, which outlives what is folded.
+  virtual std::unique_ptr<const folded> pack(const furl::plan& p, const buffer<float>& values,
+                                             const furl::codebook& book) = 0;
 };
 
 /// In host memory.
@@ -63,6 +82,12 @@ template <class T>
 T value_of(furl::result<T> r) {
   check(r.status());
   return std::move(*r);
+}
+
+/// Ranges of channels as furl takes them.
+inline furl::given_ranges as_ranges(const float* pairs, index num_values) {
+  return num_values == 0 ? furl::given_ranges{}
+                         : furl::given_ranges::of_channels(pairs, num_values / 2, 1);
 }
 
 }  // namespace trainer

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <functional>
 #include <random>
+#include <set>
+#include <utility>
 
 #include "layers.hpp"
 #include "saved_tensors.hpp"
@@ -33,6 +35,12 @@ tensor random_tensor(const shape& s, unsigned seed) {
 
 void randomize(parameter& p, unsigned seed) {
   p.value = random_tensor(p.value.shape, seed);
+}
+
+void expect_same(const tensor& a, const tensor& b) {
+  ASSERT_EQ(a.values.size(), b.values.size());
+  for (index i = 0; i < a.values.size(); ++i)
+    EXPECT_EQ(a.values.data()[i], b.values.data()[i]) << "element " << i;
 }
 
 /// One operation, and as loss the sum of its output times fixed random weights.
@@ -126,6 +134,93 @@ TEST_F(gradient_test, rectify_and_add) {
   check(op, x, {}, 0.05F);
 }
 
+TEST_F(gradient_test, gelu) {
+  const operation op = [](tape& t, const variable& x) { return gelu(t, x); };
+  tensor x = random_tensor({2, 2, 3, 3}, 1);
+  for (float& v : x.values) v *= 3.0F;
+  check(op, x, {}, 0.02F);
+}
+
+TEST_F(gradient_test, few_bit_gelu_multiplies_by_a_level) {
+  const operation op = [](tape& t, const variable& x) { return gelu(t, x); };
+  tensor x = random_tensor({2, 2, 16, 16}, 1);
+  for (float& v : x.values) v *= 3.0F;
+  const tensor exact = gradient(op, x, plain);
+  const tensor folded = gradient(op, x, scheme_named("fewbit"));
+  const tensor dy = random_tensor(x.shape, 99);
+  std::set<float> levels;
+  double squares = 0.0;
+  for (index i = 0; i < x.values.size(); ++i) {
+    const float g = dy.values.data()[i];
+    if (std::abs(g) < 0.01F) continue;
+    levels.insert(std::round(1e4F * folded.values.data()[i] / g));
+    const double error = double(folded.values.data()[i] - exact.values.data()[i]) / double(g);
+    squares += error * error;
+  }
+  EXPECT_EQ(levels.size(), 8U);
+  EXPECT_LT(std::sqrt(squares / double(x.values.size())), 0.06);  // neighbours are 0.2 apart
+}
+
+TEST_F(gradient_test, signs_stand_in_for_inputs_in_the_gradient_of_weights_only) {
+  parameter weight({2, 2, 3, 3});
+  randomize(weight, 1);
+  const operation with_signs = [&](tape& t, const variable& x) {
+    return convolve(t, add_signs(t, x), weight);
+  };
+  const operation without = [&](tape& t, const variable& x) { return convolve(t, x, weight); };
+  const tensor x = random_tensor({2, 2, 6, 6}, 2);
+  tensor signs(x.shape);
+  for (index i = 0; i < x.values.size(); ++i)
+    signs.values.data()[i] = x.values.data()[i] > 0.0F ? 1.0F : 0.0F;
+
+  const tensor dx = gradient(with_signs, x, scheme_named("asa"));
+  const tensor of_signs = std::exchange(weight.gradient, parameter(weight.value.shape).value);
+  expect_same(dx, gradient(without, signs, plain));  // a convolution's does not depend on x
+  expect_same(of_signs, weight.gradient);
+  const double changed = loss(with_signs, x) - loss(without, x);
+  EXPECT_NEAR(changed, 0.01 * loss(without, signs), 1e-4);
+}
+
+TEST_F(gradient_test, a_run_keeps_what_it_adds) {
+  linear_layer layer(12, 3);
+  randomize(layer.weight, 1);
+  const tensor a = random_tensor({4, 12}, 2);
+  const tensor x = random_tensor({4, 12}, 3);
+  for (const char* const name : {"none", "flat8"}) {
+    saver hooks(scheme_named(name), *store, 1);
+    tape t(pool, &hooks);
+    const variable first = t.leaf(a);
+    const variable second = t.leaf(x);
+    const residual added = begin_run(t, first);
+    const u64 bytes = hooks.saved_bytes();
+    const variable sum = add(t, second, added);
+    const variable y = linear(t, sum, layer);
+    EXPECT_EQ(hooks.saved_bytes(), bytes) << name;  // nothing but a
+    const tensor kept = hooks.load(added.saved);
+    for (index i = 0; i < x.values.size(); ++i)  // the very values that are kept are added
+      EXPECT_NEAR(sum.value.values.data()[i] - x.values.data()[i], kept.values.data()[i], 1e-6F);
+    const tensor dy = random_tensor(y.value.shape, 99);
+    t.backward(y, dy);
+    expect_same(t.gradient(first), t.gradient(second));
+    const tensor with_a = std::exchange(layer.weight.gradient, parameter({3, 12}).value);
+    gradient([&](tape& u, const variable& v) { return linear(u, v, layer); }, kept, plain);
+    expect_same(with_a, std::exchange(layer.weight.gradient, parameter({3, 12}).value));
+  }
+}
+
+TEST_F(gradient_test, inference_adds_the_same) {
+  const tensor x = random_tensor({2, 3}, 1);
+  const tensor a = random_tensor({2, 3}, 2);
+  saver hooks(plain, *store, 0);
+  tape recording(pool, &hooks);
+  tape inference(pool, nullptr);
+  expect_same(add(recording, {x}, begin_run(recording, {a})).value,
+              add(inference, {x}, begin_run(inference, {a})).value);
+  saver signs(scheme_named("asa"), *store, 0);
+  tape with_signs(pool, &signs);
+  expect_same(add_signs(with_signs, {x}).value, add_signs(inference, {x}).value);
+}
+
 TEST_F(gradient_test, max_pool) {
   const operation op = [](tape& t, const variable& x) { return max_pool(t, x); };
   tensor x({2, 2, 4, 5});
@@ -139,12 +234,6 @@ TEST_F(gradient_test, cross_entropy) {
   for (index i = 0; i < labels.size(); ++i) labels.data()[i] = u8(i * 3 % 5);
   const operation op = [&](tape& t, const variable& x) { return cross_entropy(t, x, labels); };
   check(op, random_tensor({4, 5}, 1), {}, 0.01F);
-}
-
-void expect_same(const tensor& a, const tensor& b) {
-  ASSERT_EQ(a.values.size(), b.values.size());
-  for (index i = 0; i < a.values.size(); ++i)
-    EXPECT_EQ(a.values.data()[i], b.values.data()[i]) << "element " << i;
 }
 
 TEST_F(gradient_test, folding_does_not_touch_masks_places_and_probabilities) {

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "fold_store.hpp"
+#include "furl/host/codebook.hpp"
+#include "furl/host/widths.hpp"
 #include "furl/stash.hpp"
 
 namespace trainer {
@@ -11,17 +13,38 @@ namespace {
 
 class host_folded final : public folded {
  public:
-  host_folded(furl::host::stash kept, thread_pool& pool) : kept_(std::move(kept)), pool_(pool) {}
+  /// widths : for a mixed plan; book : for one packed by it.
+  host_folded(furl::host::stash kept, thread_pool& pool, codes widths, const furl::codebook* book)
+      : kept_(std::move(kept)), pool_(pool), widths_(std::move(widths)), book_(book) {}
 
-  u64 size_bytes() const override { return kept_.plan().size_bytes(); }
+  u64 size_bytes() const override { return kept_.plan().size_bytes() + u64(widths_.size()); }
   void restore(const buffer<float>& values) const override {
-    check(kept_.restore(values, {&pool_}));
+    if (book_ != nullptr) {
+      check(furl::host::unpack(kept_.plan(), kept_.blob(), *book_, values, &pool_));
+    } else {
+      check(kept_.restore(values, options()));
+    }
+  }
+  void restore_add(const buffer<float>& values) const override {
+    check(kept_.restore_add(values, options()));
   }
   void unpack(const codes& c) const override { check(kept_.unpack(c, &pool_)); }
+  void multiply(const buffer<float>& values) const override {
+    check(furl::host::unpack_multiply(kept_.plan(), kept_.blob(), *book_, values, values, &pool_));
+  }
+  std::vector<double> squared_ranges() const override {
+    std::vector<double> squared(static_cast<std::size_t>(kept_.plan().num_tiles()));
+    check(furl::host::squared_ranges(kept_.plan(), kept_.blob(), squared, options()));
+    return squared;
+  }
 
  private:
+  furl::host::options options() const { return {&pool_, widths_}; }
+
   furl::host::stash kept_;
   thread_pool& pool_;
+  codes widths_;
+  const furl::codebook* const book_;
 };
 
 class host_store final : public fold_store {
@@ -29,15 +52,37 @@ class host_store final : public fold_store {
   explicit host_store(thread_pool& pool) : pool_(pool) {}
 
   std::unique_ptr<const folded> compress(const furl::plan& p, const buffer<float>& values,
-                                         furl::random_key key) override {
-    return std::make_unique<host_folded>(
-        value_of(furl::host::stash::compress(p, values, key, {&pool_})), pool_);
+                                         furl::random_key key,
+                                         const buffer<float>& channel_ranges) override {
+    furl::host::options o{&pool_};
+    o.ranges = as_ranges(channel_ranges.data(), channel_ranges.size());
+    return keep(furl::host::stash::compress(p, values, key, o));
+  }
+  std::unique_ptr<const folded> compress_mixed(const furl::plan& p, const buffer<float>& values,
+                                               furl::random_key key) override {
+    const buffer<double> squared(p.num_tiles());
+    const buffer<float> sensitivity(p.num_tiles());
+    const codes widths(p.num_tiles());
+    check(furl::host::squared_ranges(p, values, squared, &pool_));
+    const float even = 1.0F;
+    check(furl::host::expand_sensitivity(p, {&even, 1}, sensitivity));
+    check(furl::host::allocate_widths(p.sum_of_widths(), sensitivity, squared, widths));
+    return keep(furl::host::stash::compress(p, values, key, {&pool_, widths}), widths);
   }
   std::unique_ptr<const folded> pack(const furl::plan& p, const codes& c) override {
-    return std::make_unique<host_folded>(value_of(furl::host::stash::pack(p, c, &pool_)), pool_);
+    return keep(furl::host::stash::pack(p, c, &pool_));
+  }
+  std::unique_ptr<const folded> pack(const furl::plan& p, const buffer<float>& values,
+                                     const furl::codebook& book) override {
+    return keep(furl::host::stash::pack(p, values, book, {}, &pool_), {}, &book);
   }
 
  private:
+  std::unique_ptr<const folded> keep(furl::result<furl::host::stash> made, codes widths = {},
+                                     const furl::codebook* book = nullptr) {
+    return std::make_unique<host_folded>(value_of(std::move(made)), pool_, std::move(widths), book);
+  }
+
   thread_pool& pool_;
 };
 

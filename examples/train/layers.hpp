@@ -58,6 +58,9 @@ variable normalize(tape& t, const variable& x, batch_norm& layer);
 /// max(x, 0).
 variable rectify(tape& t, const variable& x);
 
+/// x times the probability that a standard normal deviate is below x.
+variable gelu(tape& t, const variable& x);
+
 /// Maximum of each 2 x 2 window; an odd last row or column is left out.
 variable max_pool(tape& t, const variable& x);
 
@@ -67,5 +70,26 @@ variable linear(tape& t, const variable& x, linear_layer& layer);
 
 /// Mean over the batch of the cross-entropy between softmax(logits) and the labels: one value.
 variable cross_entropy(tape& t, const variable& logits, const codes& labels);
+
+/// x and a hundredth of its signs: of 1 where x is above 0, else 0. Layers that follow keep these,
+/// a bit each, in place of their input (ASA, Woo and Jeon, ICLR 2023). For x of a ReLU.
+variable add_signs(tape& t, const variable& x);
+
+/// An activation that is added to the inputs of a run of layers.
+struct residual {
+  tensor value;        // if not recording
+  index slot = -1;     // if recording
+  saved_tensor saved;  // likewise: what is added is what was kept
+};
+
+residual begin_run(tape& t, const variable& a);
+
+/// x + a. The layers of the run that get such sums keep a, once, and no input of their own (ARA,
+/// likewise).
+variable add(tape& t, const variable& x, const residual& a);
+
+/// Saves what a matrix product's gradient needs of the input: the stand-in, if it has one.
+/// Pre: t.is_recording().
+saved_tensor save_factor(tape& t, const variable& x);
 
 }  // namespace trainer

@@ -10,11 +10,13 @@
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "fold_store.hpp"
 #include "idx.hpp"
+#include "network.hpp"
 #include "options.hpp"
 #include "report.hpp"
 #include "training.hpp"
@@ -50,8 +52,12 @@ void run(const trainer::options& o) {
   std::vector<trainer::run_result> results;
   for (const trainer::scheme& s : o.schemes) {
     trainer::progress_bar bar(s.title);
+    const auto make = [&](std::mt19937_64& random) {
+      return std::make_unique<trainer::network>(o.activation, s.method == trainer::method::signs,
+                                                random);
+    };
     results.push_back(
-        trainer::train(data, s, o.run, pool, *store,
+        trainer::train(data, make, s, o.run, pool, *store,
                        [&](int done, int all, float loss) { bar.show(done, all, loss); }));
   }
   std::cout << trainer::to_table(results) << std::flush;

@@ -21,16 +21,17 @@ float uniform(std::mt19937_64& random) {
   return float(random() >> 40) * 0x1p-24F;
 }
 
-/// Values that keep the variance through a rectified layer (He et al. 2015).
+}  // namespace
+
 void randomize(parameter& weight, std::mt19937_64& random) {
   const float bound = std::sqrt(6.0F / float(weight.value.shape.sample()));
   for (float& w : weight.value.values) w = bound * (2.0F * uniform(random) - 1.0F);
 }
 
-}  // namespace
-
-network::network(std::mt19937_64& random)
-    : first_({first_channels, 1, 3, 3}),
+network::network(trainer::activation function, bool adds_signs, std::mt19937_64& random)
+    : activation_(function),
+      adds_signs_(adds_signs),
+      first_({first_channels, 1, 3, 3}),
       second_({second_channels, first_channels, 3, 3}),
       shortcut_({second_channels, first_channels, 1, 1}),
       third_({third_channels, second_channels, 3, 3}),
@@ -45,12 +46,21 @@ network::network(std::mt19937_64& random)
 
 variable network::logits(tape& t, const tensor& images) {
   variable x{images};
-  x = max_pool(t, rectify(t, normalize(t, convolve(t, x, first_), first_norm_)));
+  x = factor(t, max_pool(t, activate(t, normalize(t, convolve(t, x, first_), first_norm_))));
   const variable main = normalize(t, convolve(t, x, second_), second_norm_);
   const variable side = normalize(t, convolve(t, x, shortcut_), shortcut_norm_);
-  x = max_pool(t, rectify(t, add(t, main, side)));
-  x = rectify(t, normalize(t, convolve(t, x, third_), third_norm_));
+  x = factor(t, max_pool(t, activate(t, add(t, main, side))));
+  x = factor(t, activate(t, normalize(t, convolve(t, x, third_), third_norm_)));
   return linear(t, x, classifier_);
+}
+
+variable network::activate(tape& t, const variable& x) const {
+  return activation_ == activation::relu ? rectify(t, x) : gelu(t, x);
+}
+
+/// An activation that enters products with weights.
+variable network::factor(tape& t, const variable& x) const {
+  return adds_signs_ ? add_signs(t, x) : x;
 }
 
 std::vector<parameter*> network::parameters() {

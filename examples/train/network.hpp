@@ -12,21 +12,41 @@
 
 namespace trainer {
 
-/// Two convolutions, the second beside a shortcut that reads the same activation, and a third; each
-/// with batch normalisation; max pooling twice; a linear layer.
-class network {
+/// Something that training can improve.
+class model {
  public:
-  /// Random initial weights.
-  explicit network(std::mt19937_64& random);
-  network(const network&) = delete;
-  network& operator=(const network&) = delete;
+  model() = default;
+  virtual ~model() = default;
+  model(const model&) = delete;
+  model& operator=(const model&) = delete;
 
   /// Images in, one logit per class out.
-  variable logits(tape& t, const tensor& images);
+  virtual variable logits(tape& t, const tensor& images) = 0;
+  virtual std::vector<parameter*> parameters() = 0;
+};
 
-  std::vector<parameter*> parameters();
+/// Values that keep the variance through a rectified layer (He et al. 2015).
+void randomize(parameter& weight, std::mt19937_64& random);
+
+enum class activation { relu, gelu };
+
+/// Two convolutions, the second beside a shortcut that reads the same activation, and a third; each
+/// with batch normalisation and activation; max pooling twice; a linear layer.
+class network final : public model {
+ public:
+  /// Random initial weights.
+  /// adds_signs : to the inputs of convolutions and of the linear layer, but not to images.
+  network(trainer::activation function, bool adds_signs, std::mt19937_64& random);
+
+  variable logits(tape& t, const tensor& images) override;
+  std::vector<parameter*> parameters() override;
 
  private:
+  variable activate(tape& t, const variable& x) const;
+  variable factor(tape& t, const variable& x) const;
+
+  const trainer::activation activation_;
+  const bool adds_signs_;
   parameter first_;
   parameter second_;
   parameter shortcut_;

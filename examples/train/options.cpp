@@ -24,15 +24,26 @@ int small_number(const std::string& option, const std::string& text, u64 least, 
   return static_cast<int>(number(option, text, least, most));
 }
 
-std::vector<scheme> schemes_named(const std::string& name) {
-  std::vector<scheme> all = all_schemes();
-  if (name == "all") return all;
+/// All that make sense with the activation function, or the one of them that is named.
+std::vector<scheme> schemes_named(const std::string& name, activation function) {
+  std::vector<scheme> found;
   std::string names = "all";
-  for (const scheme& s : all) {
-    if (s.name == name) return {s};
+  for (const scheme& s : all_schemes()) {
+    if (s.method == method::few_bit && function != activation::gelu) {
+      if (s.name == name) throw usage_error("--codec " + name + " needs --activation gelu");
+      continue;
+    }
+    if (s.name == name || name == "all") found.push_back(s);
     names += ", " + s.name;
   }
-  throw usage_error("--codec is \"" + name + "\": must be one of " + names);
+  if (found.empty()) throw usage_error("--codec is \"" + name + "\": must be one of " + names);
+  return found;
+}
+
+activation activation_named(const std::string& name) {
+  if (name == "relu") return activation::relu;
+  if (name == "gelu") return activation::gelu;
+  throw usage_error("--activation is \"" + name + "\": must be relu or gelu");
 }
 
 device device_named(const std::string& name) {
@@ -43,7 +54,9 @@ device device_named(const std::string& name) {
 
 void set(options& o, const std::string& option, const std::string& value) {
   if (option == "--codec") {
-    o.schemes = schemes_named(value);
+    o.codec = value;
+  } else if (option == "--activation") {
+    o.activation = activation_named(value);
   } else if (option == "--epochs") {
     o.run.epochs = small_number(option, value, 1, 1000);
   } else if (option == "--batch") {
@@ -70,7 +83,10 @@ void set(options& o, const std::string& option, const std::string& value) {
 
 std::string usage() {
   return "Trains a small network on Fashion-MNIST with folded activations and compares.\n"
-         "  --codec NAME      none, flat8, flat4, flat2, lfc2 or all of them (default: all)\n"
+         "  --codec NAME      none, flat8, flat4, flat2, lfc2, actnn-mixed, blpa4, asa, or, with "
+         "GELU,\n"
+         "                    fewbit (default: all)\n"
+         "  --activation F    relu or gelu (default: relu)\n"
          "  --epochs N        passes over the training images (default: 1)\n"
          "  --batch N         images per step (default: 128)\n"
          "  --seed N          of weights, order of images and rounding (default: 1)\n"
@@ -101,6 +117,7 @@ options parse_options(const std::vector<std::string>& arguments) {
       throw usage_error(option + ": no such option, or its value is missing (--help lists them)");
     }
   }
+  o.schemes = schemes_named(o.codec, o.activation);
   return o;
 }
 

@@ -15,7 +15,9 @@ enum class device { host, cuda };
 
 struct options {
   run_settings run;
-  std::vector<scheme> schemes = all_schemes();
+  trainer::activation activation = activation::relu;
+  std::string codec = "all";
+  std::vector<scheme> schemes;  // that codec and activation name
   std::string data = "/usr/share/datasets/fashion-mnist";
   std::string csv;  // none if empty
   trainer::device device = trainer::device::host;

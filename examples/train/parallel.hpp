@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 
 #include "furl/host/thread_pool.hpp"
 #include "tensor.hpp"
@@ -55,6 +56,16 @@ float lane_sum(index count, const Term& term) {
   for (int width = lanes / 2; width > 0; width /= 2)
     for (int lane = 0; lane < width; ++lane) sum[lane] += sum[lane + width];
   return sum[0];
+}
+
+/// Of all elements.
+inline double sum_of_squares(thread_pool& pool, const tensor& x) {
+  const buffer<float> of_sample(x.shape.n);
+  for_each(pool, x.shape.n, [&](index i, int) {
+    const float* const v = x.sample(i);
+    of_sample.data()[i] = lane_sum(x.shape.sample(), [&](index k) { return v[k] * v[k]; });
+  });
+  return std::accumulate(of_sample.begin(), of_sample.end(), 0.0);
 }
 
 }  // namespace trainer

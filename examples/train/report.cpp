@@ -49,7 +49,7 @@ void progress_bar::show(int done, int all, float loss) {
   const auto filled = static_cast<std::size_t>(width * double(done) / double(all));
   const auto digits = static_cast<int>(std::to_string(all).size());
   std::ostringstream line;
-  line << (moves_ ? "\r" : "") << std::left << std::setw(19) << title_ << '['
+  line << (moves_ ? "\r" : "") << std::left << std::setw(22) << title_ << '['
        << std::string(filled, '#') << std::string(width - filled, '.') << "] " << std::right
        << std::setw(digits) << done << '/' << all << std::fixed << std::setprecision(3) << "  loss "
        << loss << std::setprecision(0) << std::setw(6) << (is_last ? elapsed : left)
@@ -59,9 +59,9 @@ void progress_bar::show(int done, int all, float loss) {
 
 std::string to_table(const std::vector<run_result>& results) {
   std::ostringstream out;
-  out << "activations kept as   test accuracy   saved per step      ratio   seconds per step\n";
+  out << "activations kept as     test accuracy   saved per step      ratio   seconds per step\n";
   for (const run_result& r : results)
-    out << std::left << std::setw(20) << r.kept_as.title << std::right << std::fixed
+    out << std::left << std::setw(22) << r.kept_as.title << std::right << std::fixed
         << std::setprecision(2) << std::setw(13) << 100.0 * r.accuracy << " %" << std::setw(13)
         << double(r.saved_bytes) / 1e6 << " MB" << std::setw(10) << r.ratio() << 'x'
         << std::setprecision(4) << std::setw(19) << r.seconds_per_step << '\n';

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "saved_tensors.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace trainer {
@@ -10,6 +12,12 @@ namespace {
 furl::codec flat(int bits) {
   furl::codec c;
   c.bits = bits;
+  return c;
+}
+
+furl::codec nearest(int bits) {
+  furl::codec c = flat(bits);
+  c.rounding = furl::rounding::nearest;
   return c;
 }
 
@@ -26,35 +34,37 @@ u64 size_in_bytes(const tensor& x) {
 }  // namespace
 
 std::vector<scheme> all_schemes() {
-  return {{"none", "uncompressed", false, {}},
-          {"flat8", "8 bits", true, flat(8)},
-          {"flat4", "4 bits", true, flat(4)},
-          {"flat2", "2 bits", true, flat(2)},
-          {"lfc2", "2 bits + 8x8 means", true, with_means()}};
+  return {{"none", "uncompressed"},
+          {"flat8", "8 bits", method::fold, flat(8)},
+          {"flat4", "4 bits", method::fold, flat(4)},
+          {"flat2", "2 bits", method::fold, flat(2)},
+          {"lfc2", "2 bits + 8x8 means", method::fold, with_means()},
+          {"actnn-mixed", "2 bits, mixed widths", method::mixed_widths, flat(2)},
+          {"blpa4", "4 bits, given ranges", method::given_ranges, nearest(4)},
+          {"fewbit", "2 bits + few-bit GELU", method::few_bit, flat(2)},
+          {"asa", "2 bits + signs", method::signs, flat(2)}};
 }
 
 void saver::begin_step() {
+  budget_.begin_step();
   known_.clear();
   saved_bytes_ = plain_bytes_ = 0;
 }
 
-saved_tensor saver::save(const tensor& x) {
+saved_tensor saver::save(const tensor& x, const buffer<float>& channel_ranges) {
   if (auto kept = find(x)) return {x.shape, std::move(kept)};
-  saved_tensor s{x.shape, nullptr};
-  if (scheme_.folds) {
-    std::unique_ptr<const folded> small = fold(x);
-    count(small->size_bytes(), size_in_bytes(x));
-    s.kept = std::make_shared<const saved_tensor::content>(std::move(small));
-  } else {
-    count(size_in_bytes(x), size_in_bytes(x));
-    s.kept = std::make_shared<const saved_tensor::content>(x.values);
-  }
+  const saved_tensor s = scheme_.folds() ? keep(x, fold(x, channel_ranges)) : save_exact(x);
   known_.push_back({x.values.owner(), s.kept});
   return s;
 }
 
+saved_tensor saver::save_levels(const tensor& x, const furl::codebook& book) {
+  const furl::plan plan = value_of(furl::plan::make_codes(book.bits(), {x.values.size()}));
+  return keep(x, store_.pack(plan, x.values, book));
+}
+
 saved_codes saver::save(const codes& c, int bits) {
-  if (!scheme_.folds) return save_exact(c);
+  if (!scheme_.folds()) return save_exact(c);
   const furl::plan plan = value_of(furl::plan::make_codes(bits, {c.size()}));
   count(plan.size_bytes(), u64(c.size()));
   return {c.size(), std::make_shared<const saved_codes::content>(store_.pack(plan, c))};
@@ -89,6 +99,26 @@ codes saver::load(const saved_codes& s) const {
   return c;
 }
 
+void saver::load_add(const saved_tensor& s, const tensor& sum) const {
+  if (const auto* const plain = std::get_if<buffer<float>>(s.kept.get())) {
+    std::transform(sum.values.begin(), sum.values.end(), plain->begin(), sum.values.begin(),
+                   std::plus<>());
+  } else {
+    std::get<std::unique_ptr<const folded>>(*s.kept)->restore_add(sum.values);
+  }
+}
+
+void saver::multiply_by_levels(const saved_tensor& s, const tensor& gradient) const {
+  std::get<std::unique_ptr<const folded>>(*s.kept)->multiply(gradient.values);
+}
+
+void saver::add_report(const saved_tensor& s, double sensitivity) {
+  for (std::size_t i = 0; i < known_.size(); ++i)
+    if (known_[i].kept.lock() == s.kept)
+      budget_.report(i, sensitivity,
+                     std::get<std::unique_ptr<const folded>>(*s.kept)->squared_ranges());
+}
+
 std::shared_ptr<const saved_tensor::content> saver::find(const tensor& x) const {
   const auto& owner = x.values.owner();
   for (const known_activation& a : known_) {
@@ -98,11 +128,22 @@ std::shared_ptr<const saved_tensor::content> saver::find(const tensor& x) const 
   return nullptr;
 }
 
-std::unique_ptr<const folded> saver::fold(const tensor& x) {
-  const trainer::shape& s = x.shape;
-  const furl::plan plan = value_of(furl::plan::make(scheme_.codec, {s.n, s.c, s.h, s.w}));
+std::unique_ptr<const folded> saver::fold(const tensor& x, const buffer<float>& channel_ranges) {
+  const furl::extents shape{x.shape.n, x.shape.c, x.shape.h, x.shape.w};
   const furl::random_key key{seed_, num_compressions_++};
-  return store_.compress(plan, x.values, key);
+  const furl::plan plan = value_of(furl::plan::make(scheme_.codec, shape));
+  if (scheme_.method == method::mixed_widths) {
+    const u64 sum = budget_.sum_of_widths(known_.size(), u64(plan.num_tiles()));
+    return store_.compress_mixed(value_of(furl::plan::make_mixed(scheme_.codec, shape, sum)),
+                                 x.values, key);
+  }
+  const bool is_given = scheme_.method == method::given_ranges;
+  return store_.compress(plan, x.values, key, is_given ? channel_ranges : buffer<float>());
+}
+
+saved_tensor saver::keep(const tensor& x, std::unique_ptr<const folded> small) {
+  count(small->size_bytes(), size_in_bytes(x));
+  return {x.shape, std::make_shared<const saved_tensor::content>(std::move(small))};
 }
 
 void saver::count(u64 saved, u64 plain) {

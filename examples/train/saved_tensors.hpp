@@ -11,22 +11,37 @@
 #include <variant>
 #include <vector>
 
+#include "bit_budget.hpp"
 #include "fold_store.hpp"
+#include "furl/codebook.hpp"
 #include "furl/plan.hpp"
 #include "tensor.hpp"
 
 namespace trainer {
 
+/// What is done to activations, and to some of them beside it. Masks and window indices are packed
+/// in all but the first.
+enum class method {
+  keep,          // nothing
+  fold,          // the codec
+  mixed_widths,  // the codec with codec.bits on average, and more where gradients need them (ActNN)
+  given_ranges,  // the codec, with ranges that are known beforehand where there are any (BLPA)
+  few_bit,       // the codec, and 3 bits for the derivative of a GELU (Few-bit backward)
+  signs          // the codec, and signs in place of what enters matrix products (ASA)
+};
+
 /// A way to keep activations.
 struct scheme {
   std::string name;   // on the command line
   std::string title;  // in the table
-  bool folds = false;
-  furl::codec codec;  // if it folds
+  trainer::method method = method::keep;
+  furl::codec codec = {};  // if it folds
+
+  bool folds() const { return method != method::keep; }
 };
 
 /// No compression; 8, 4 and 2 bits with a range per group (ActNN's codec); 2 bits on top of the
-/// means of 8 x 8 cells (DIVISION's codec).
+/// means of 8 x 8 cells (DIVISION's codec); the other methods.
 std::vector<scheme> all_schemes();
 
 /// What is kept of a tensor: itself or its folded form. Copies share it, it can be loaded any
@@ -50,14 +65,17 @@ struct saved_codes {
 class saver {
  public:
   saver(const scheme& kept_as, fold_store& store, u64 seed)
-      : scheme_(kept_as), store_(store), seed_(seed) {}
+      : scheme_(kept_as), store_(store), seed_(seed), budget_(kept_as.codec.bits) {}
 
   /// To be called before each forward pass.
   void begin_step();
 
   /// Keeps an activation as the scheme says: for operations whose gradient survives a small error
   /// of zero mean. An activation saved by several operations is kept and counted once.
-  saved_tensor save(const tensor& x);
+  /// channel_ranges : lo and hi of each channel, as far as they are known without a look at x.
+  saved_tensor save(const tensor& x, const buffer<float>& channel_ranges = {});
+  /// Keeps a level of the codebook, which must live on, in place of each element.
+  saved_tensor save_levels(const tensor& x, const furl::codebook& book);
   /// Keeps integers below 2^bits, exact: ReLU masks and window indices of max pooling.
   saved_codes save(const codes& c, int bits);
   /// Keeps what must pass through as it is: log-probabilities, batch statistics, labels.
@@ -66,6 +84,19 @@ class saver {
 
   tensor load(const saved_tensor& s) const;
   codes load(const saved_codes& s) const;
+  /// Adds what was kept of a tensor to another, which does not have to be loaded for it.
+  void load_add(const saved_tensor& s, const tensor& sum) const;
+  /// Multiplies by the levels that were kept.
+  void multiply_by_levels(const saved_tensor& s, const tensor& gradient) const;
+
+  /// The scheme's method: for operations that other methods than the codec change.
+  trainer::method method() const { return scheme_.method; }
+  /// For mixed widths: an error of variance v in each element of what was kept adds
+  /// sensitivity() * v to the variance of a gradient. See bit_budget.
+  template <class Function>
+  void report(const saved_tensor& s, const Function& sensitivity) {
+    if (scheme_.method == method::mixed_widths) add_report(s, sensitivity());
+  }
 
   /// Bytes kept since begin_step, those of save_exact included.
   u64 saved_bytes() const { return saved_bytes_; }
@@ -82,7 +113,9 @@ class saver {
   };
 
   std::shared_ptr<const saved_tensor::content> find(const tensor& x) const;
-  std::unique_ptr<const folded> fold(const tensor& x);
+  std::unique_ptr<const folded> fold(const tensor& x, const buffer<float>& channel_ranges);
+  saved_tensor keep(const tensor& x, std::unique_ptr<const folded> small);
+  void add_report(const saved_tensor& s, double sensitivity);
   void count(u64 saved, u64 plain);
 
   const scheme scheme_;
@@ -91,7 +124,8 @@ class saver {
   u64 num_compressions_ = 0;
   u64 saved_bytes_ = 0;
   u64 plain_bytes_ = 0;
-  std::vector<known_activation> known_;
+  std::vector<known_activation> known_;  // in the order saved
+  bit_budget budget_;
 };
 
 }  // namespace trainer

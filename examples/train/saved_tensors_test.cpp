@@ -43,7 +43,8 @@ TEST_F(saver_test, folds_and_restores_with_small_errors) {
     saver hooks(s, *store, 1);
     const tensor y = hooks.load(hooks.save(x));
     const float span = s.codec.window.rank > 0 ? 4.1F : 2.1F;  // means move values apart
-    const float step = s.folds ? span / float((1 << s.codec.bits) - 1) : 0.0F;
+    const int least_bits = s.method == method::mixed_widths ? 1 : s.codec.bits;
+    const float step = s.folds() ? span / float((1 << least_bits) - 1) : 0.0F;
     for (index i = 0; i < x.values.size(); ++i)
       EXPECT_LE(std::abs(y.values.data()[i] - x.values.data()[i]), step) << s.name;
   }
@@ -100,8 +101,87 @@ TEST_F(saver_test, keeps_codes_exact_in_their_bits) {
     saver hooks(s, *store, 1);
     const saved_codes saved = hooks.save(places, 2);
     EXPECT_TRUE(equal(hooks.load(saved), places)) << s.name;
-    EXPECT_EQ(hooks.saved_bytes(), s.folds ? 1024U : 4096U) << s.name;
+    EXPECT_EQ(hooks.saved_bytes(), s.folds() ? 1024U : 4096U) << s.name;
   }
+}
+
+TEST_F(saver_test, takes_the_ranges_of_channels) {
+  const tensor x = waves(dims);
+  buffer<float> ranges(2 * dims.c);
+  for (index c = 0; c < dims.c; ++c) {
+    ranges.data()[2 * c] = -0.25F * float(c + 1);
+    ranges.data()[2 * c + 1] = 0.5F;
+  }
+  saver hooks(scheme_named("blpa4"), *store, 1);
+  const tensor y = hooks.load(hooks.save(x, ranges));
+  for (index i = 0; i < dims.n; ++i)
+    for (index c = 0; c < dims.c; ++c) {
+      const float* const plane = y.plane(i, c);  // of one group
+      const auto [least, most] = std::minmax_element(plane, plane + dims.plane());
+      EXPECT_NEAR(*least, ranges.data()[2 * c], 0.01F);
+      EXPECT_NEAR(*most, 0.5F, 0.01F);
+    }
+  saver others(scheme_named("flat8"), *store, 1);
+  const tensor z = others.load(others.save(x, ranges));
+  EXPECT_NEAR(*std::max_element(z.values.begin(), z.values.end()), 1.0F, 0.01F);
+}
+
+TEST_F(saver_test, keeps_levels_in_the_bits_of_the_codebook) {
+  const tensor x = waves(dims);
+  const furl::codebook signs = furl::positive_codebook(-2.0F, 3.0F);
+  saver hooks(scheme_named("asa"), *store, 1);
+  const saved_tensor saved = hooks.save_levels(x, signs);
+  EXPECT_EQ(hooks.saved_bytes(), u64(dims.size()) / 8);
+  const tensor y = hooks.load(saved);
+  const tensor g(dims);
+  std::fill(g.values.begin(), g.values.end(), 0.5F);
+  hooks.multiply_by_levels(saved, g);
+  for (index i = 0; i < x.values.size(); ++i) {
+    const float level = x.values.data()[i] > 0.0F ? 3.0F : -2.0F;
+    EXPECT_EQ(y.values.data()[i], level);
+    EXPECT_EQ(g.values.data()[i], 0.5F * level);
+  }
+}
+
+TEST_F(saver_test, adds_what_it_keeps) {
+  const tensor x = waves(dims);
+  for (const scheme& s : all_schemes()) {
+    saver hooks(s, *store, 1);
+    const saved_tensor saved = hooks.save(x);
+    const tensor sum = waves(dims);
+    hooks.load_add(saved, sum);
+    const tensor y = hooks.load(saved);
+    for (index i = 0; i < x.values.size(); ++i)
+      EXPECT_NEAR(sum.values.data()[i], x.values.data()[i] + y.values.data()[i], 1e-6F) << s.name;
+  }
+}
+
+TEST_F(saver_test, gives_bits_to_what_the_last_step_needed_them_for) {
+  saver hooks(scheme_named("actnn-mixed"), *store, 1);
+  const auto mean_error = [](const tensor& x, const tensor& y) {
+    double sum = 0.0;
+    for (index i = 0; i < x.values.size(); ++i)
+      sum += std::abs(double(x.values.data()[i]) - double(y.values.data()[i]));
+    return sum / double(x.values.size());
+  };
+  double errors[2][2];  // of step and tensor
+  u64 bytes[2];
+  for (int step = 0; step < 2; ++step) {
+    hooks.begin_step();
+    const tensor first = waves(dims);
+    const tensor second = waves(dims);
+    const saved_tensor a = hooks.save(first);
+    const saved_tensor b = hooks.save(second);
+    errors[step][0] = mean_error(first, hooks.load(a));
+    errors[step][1] = mean_error(second, hooks.load(b));
+    bytes[step] = hooks.saved_bytes();
+    hooks.report(a, [] { return 1e-3; });
+    hooks.report(b, [] { return 1.0; });
+  }
+  EXPECT_EQ(bytes[0], bytes[1]);  // the mean holds
+  EXPECT_NEAR(errors[0][0] / errors[0][1], 1.0, 0.1);
+  EXPECT_GT(errors[1][0], 1.5 * errors[0][0]);
+  EXPECT_LT(errors[1][1], 0.6 * errors[0][1]);
 }
 
 TEST_F(saver_test, lets_exact_tensors_through_and_counts_them) {

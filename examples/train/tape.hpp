@@ -18,6 +18,8 @@ namespace trainer {
 struct variable {
   tensor value;
   index slot = -1;
+  buffer<float> ranges = {};   // lo and hi of each channel, where they are known beforehand
+  saved_tensor stand_in = {};  // what to keep in place of the value, if anything
 
   bool wants_gradient() const { return slot >= 0; }
 };

@@ -4,8 +4,10 @@ find_package(Eigen3 REQUIRED)
 find_package(ZLIB REQUIRED)
 
 add_executable(train_tests
+  ${CMAKE_CURRENT_LIST_DIR}/bit_budget_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gradient_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/idx_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/ranges_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/saved_tensors_test.cpp)
 target_link_libraries(train_tests PRIVATE train_parts ZLIB::ZLIB GTest::gtest_main)
 gtest_discover_tests(train_tests TEST_PREFIX train. DISCOVERY_TIMEOUT 60)
@@ -27,3 +29,7 @@ if(FURL_HAS_CUDA)
   set_tests_properties(train.command.same_result_on_the_device PROPERTIES
     SKIP_REGULAR_EXPRESSION "no CUDA device" LABELS device)
 endif()
+
+add_test(NAME example.residual COMMAND residual 20)
+set_tests_properties(example.residual PROPERTIES PASS_REGULAR_EXPRESSION
+  "uncompressed, shared .* MB +1.00x.*2 bits, shared .* MB +1[12]\\.[0-9]+x")

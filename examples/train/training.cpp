@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "network.hpp"
-
 namespace trainer {
 namespace {
 
@@ -54,7 +52,7 @@ float rate_at(int step, int all) {
   return peak_rate * std::min(done / warm_up, (1.0F - done) / (1.0F - warm_up));
 }
 
-float train_on(const batch& b, network& net, saver& hooks, thread_pool& pool, float rate) {
+float train_on(const batch& b, model& net, saver& hooks, thread_pool& pool, float rate) {
   tape t(pool, &hooks);
   const variable loss = cross_entropy(t, net.logits(t, b.images), b.labels);
   const tensor one({1});
@@ -64,7 +62,7 @@ float train_on(const batch& b, network& net, saver& hooks, thread_pool& pool, fl
   return *loss.value.values.data();
 }
 
-double test(const image_set& set, network& net, thread_pool& pool) {
+double test(const image_set& set, model& net, thread_pool& pool) {
   const std::vector<index> numbers = in_order(set.size());
   index right = 0;
   for (index first = 0; first < set.size(); first += test_batch) {
@@ -81,10 +79,11 @@ double test(const image_set& set, network& net, thread_pool& pool) {
 
 }  // namespace
 
-run_result train(const dataset& data, const scheme& kept_as, const run_settings& settings,
-                 thread_pool& pool, fold_store& store, const progress_function& progress) {
+run_result train(const dataset& data, const model_factory& make, const scheme& kept_as,
+                 const run_settings& settings, thread_pool& pool, fold_store& store,
+                 const progress_function& progress) {
   std::mt19937_64 random(settings.seed);
-  network net(random);
+  const std::unique_ptr<model> net = make(random);
   saver hooks(kept_as, store, settings.seed);
   std::vector<index> numbers = in_order(data.training.size());
 
@@ -100,12 +99,12 @@ run_result train(const dataset& data, const scheme& kept_as, const run_settings&
     if (step % steps_per_epoch == 0) shuffle(numbers, random);
     const index first = index(step % steps_per_epoch) * settings.batch;
     const batch b = gather(data.training, numbers.data() + first, settings.batch);
-    r.last_loss = train_on(b, net, hooks, pool, rate_at(step, all));
+    r.last_loss = train_on(b, *net, hooks, pool, rate_at(step, all));
     progress(step + 1, all, r.last_loss);
   }
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
 
-  r.accuracy = test(data.test, net, pool);
+  r.accuracy = test(data.test, *net, pool);
   r.saved_bytes = hooks.saved_bytes();
   r.plain_bytes = hooks.plain_bytes();
   r.seconds_per_step = time.count() / double(all);

@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One training run: the same network from the same weights on the same batches, whatever the
-// scheme.
+// One training run: a model of the same random weights on the same batches, whatever the scheme.
 
 #include <functional>
+#include <memory>
+#include <random>
 
 #include "idx.hpp"
+#include "network.hpp"
 #include "parallel.hpp"
 #include "saved_tensors.hpp"
 
@@ -34,9 +36,13 @@ struct run_result {
 /// Where a run is: steps done of all, and the last loss.
 using progress_function = std::function<void(int done, int all, float loss)>;
 
-/// Trains and tests. The result, times aside, depends on data, scheme and settings only: not on the
-/// number of threads, nor on where folded tensors are stored.
-run_result train(const dataset& data, const scheme& kept_as, const run_settings& settings,
-                 thread_pool& pool, fold_store& store, const progress_function& progress);
+/// Makes a model with random weights.
+using model_factory = std::function<std::unique_ptr<model>(std::mt19937_64& random)>;
+
+/// Trains and tests. The result, times aside, depends on data, model, scheme and settings only: not
+/// on the number of threads, nor on where folded tensors are stored.
+run_result train(const dataset& data, const model_factory& make, const scheme& kept_as,
+                 const run_settings& settings, thread_pool& pool, fold_store& store,
+                 const progress_function& progress);
 
 }  // namespace trainer
