@@ -15,7 +15,7 @@ namespace {
 /// The numbers that some function gives for each of x.
 template <class Function>
 tensor map(thread_pool& pool, const tensor& x, const Function& function) {
-  const tensor y(x.shape);
+  tensor y(x.shape);
   for_each(pool, x.shape.n, [&](index i, int) {
     std::transform(x.sample(i), x.sample(i) + x.shape.sample(), y.sample(i), function);
   });

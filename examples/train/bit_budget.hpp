@@ -24,9 +24,9 @@ class bit_budget {
   u64 sum_of_widths(std::size_t activation, u64 num_tiles);
 
   /// That an error of variance v in each element of an activation adds sensitivity * v to the
-  /// variance of a gradient. Of several reports of one activation the sum counts; one without a
-  /// report is taken for one like that before it. So are the inputs of batch normalisation for
-  /// those of convolutions, as in the paper.
+  /// variance of a gradient. Of several reports of one activation the sum counts. One without a
+  /// report is taken to be like that before it: so are, as in ActNN, the inputs of batch
+  /// normalisation, whose errors reach weights by way of the gradient that it passes on.
   /// squared_ranges : of its tiles.
   void report(std::size_t activation, double sensitivity, std::vector<double> squared_ranges);
 

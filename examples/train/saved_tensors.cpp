@@ -53,7 +53,7 @@ void saver::begin_step() {
 
 saved_tensor saver::save(const tensor& x, const buffer<float>& channel_ranges) {
   if (auto kept = find(x)) return {x.shape, std::move(kept)};
-  const saved_tensor s = scheme_.folds() ? keep(x, fold(x, channel_ranges)) : save_exact(x);
+  saved_tensor s = scheme_.folds() ? keep(x, fold(x, channel_ranges)) : save_exact(x);
   known_.push_back({x.values.owner(), s.kept});
   return s;
 }

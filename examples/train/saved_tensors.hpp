@@ -84,9 +84,9 @@ class saver {
 
   tensor load(const saved_tensor& s) const;
   codes load(const saved_codes& s) const;
-  /// Adds what was kept of a tensor to another, which does not have to be loaded for it.
+  /// Adds what was kept of a tensor to another.
   void load_add(const saved_tensor& s, const tensor& sum) const;
-  /// Multiplies by the levels that were kept.
+  /// Multiplies by what save_levels kept.
   void multiply_by_levels(const saved_tensor& s, const tensor& gradient) const;
 
   /// The scheme's method: for operations that other methods than the codec change.

@@ -15,7 +15,7 @@ namespace trainer {
 namespace {
 
 tensor sum_of(thread_pool& pool, const tensor& a, const tensor& b) {
-  const tensor y(a.shape);
+  tensor y(a.shape);
   for_each(pool, y.shape.n, [&](index i, int) {
     std::transform(a.sample(i), a.sample(i) + y.shape.sample(), b.sample(i), y.sample(i),
                    std::plus<>());
@@ -24,7 +24,7 @@ tensor sum_of(thread_pool& pool, const tensor& a, const tensor& b) {
 }
 
 tensor copy_of(const tensor& x) {
-  const tensor copy(x.shape);
+  tensor copy(x.shape);
   std::copy(x.values.begin(), x.values.end(), copy.values.begin());
   return copy;
 }
