@@ -59,8 +59,13 @@ status launch_multiply(const plan& p, const codebook& book, u8* blob, const T* g
     return kernel::launch(kernel::multiply_levels<T>, blocks, kernel::block_threads, stream,
                           p.num_elements(), p.codec().bits, book, blob, g, out);
   const kernel::masked_arrays<T> arrays(p.num_elements(), g, out, reinterpret_cast<u32*>(blob));
-  return kernel::launch(kernel::multiply_binary<T>, blocks, kernel::block_threads, stream, arrays,
-                        book.level[1]);
+  if constexpr (sizeof(T) == 2) {
+    if (book.level[1] == 1.0f)
+      return kernel::launch(kernel::multiply_binary<T, false>, blocks, kernel::block_threads,
+                            stream, arrays, 1.0f);
+  }
+  return kernel::launch(kernel::multiply_binary<T, true>, blocks, kernel::block_threads, stream,
+                        arrays, book.level[1]);
 }
 
 }  // namespace detail

@@ -12,128 +12,13 @@
 #include <cstring>
 #include <string>
 
+#include "host/in_mode.hpp"
 #include "support/coded.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 
 namespace furl::test {
 namespace {
-
-constexpr unsigned flush_bits = 0x8040;  // FTZ and DAZ of x86
-constexpr unsigned default_mode = 0x1f80;
-
-/// Sets a mode of the thread for its lifetime.
-class mode {
- public:
-  explicit mode(int rounding_direction, bool flush = false) {
-    std::fegetenv(&saved_);
-    std::fesetround(rounding_direction);
-#if defined(__SSE__)
-    if (flush) _mm_setcsr(_mm_getcsr() | flush_bits);
-#else
-    (void)flush;
-#endif
-  }
-  ~mode() {
-    std::fesetenv(&saved_);
-  }
-  mode(const mode&) = delete;
-  mode& operator=(const mode&) = delete;
-
- private:
-  std::fenv_t saved_;
-};
-
-/// A back end that is called in a mode; inputs and expectations are made outside of it.
-class in_mode final : public backend {
- public:
-  in_mode(backend& inner, int rounding_direction, bool flush)
-      : inner_(inner), direction_(rounding_direction), flush_(flush) {}
-  const char* name() const override { return inner_.name(); }
-  status compress(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths,
-                  const given_ranges& ranges) override {
-    const mode callers(direction_, flush_);
-    return inner_.compress(p, x, blob, key, widths, ranges);
-  }
-  status decompress(const plan& p, const_bytes blob, values y, const_bytes widths) override {
-    const mode callers(direction_, flush_);
-    return inner_.decompress(p, blob, y, widths);
-  }
-  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths) override {
-    const mode callers(direction_, flush_);
-    return inner_.decompress_add(p, blob, y, widths);
-  }
-  status pack(const plan& p, const_bytes codes, bytes blob) override {
-    return inner_.pack(p, codes, blob);
-  }
-  status unpack(const plan& p, const_bytes blob, bytes codes) override {
-    return inner_.unpack(p, blob, codes);
-  }
-  status squared_ranges(const plan& p, const_values x, span<double> squared) override {
-    const mode callers(direction_, flush_);
-    return inner_.squared_ranges(p, x, squared);
-  }
-  status squared_ranges(const plan& p, const_bytes blob, span<double> squared,
-                        const_bytes widths) override {
-    const mode callers(direction_, flush_);
-    return inner_.squared_ranges(p, blob, squared, widths);
-  }
-  status expand_sensitivity(const plan& p, span<const float> of_parts,
-                            span<float> of_tiles) override {
-    return inner_.expand_sensitivity(p, of_parts, of_tiles);
-  }
-  status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
-                         span<const double> squared_range, bytes widths) override {
-    const mode callers(direction_, flush_);
-    return inner_.allocate_widths(sum_of_widths, sensitivity, squared_range, widths);
-  }
-  status pack(const plan& p, const_values x, const codebook& book, bytes blob,
-              random_key key) override {
-    const mode callers(direction_, flush_);
-    return inner_.pack(p, x, book, blob, key);
-  }
-  status unpack(const plan& p, const_bytes blob, const codebook& book, values y) override {
-    const mode callers(direction_, flush_);
-    return inner_.unpack(p, blob, book, y);
-  }
-  status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, const_values g,
-                         values out) override {
-    const mode callers(direction_, flush_);
-    return inner_.unpack_multiply(p, blob, book, g, out);
-  }
-  status relu(const plan& p, const_values x, values y, bytes blob) override {
-    const mode callers(direction_, flush_);
-    return inner_.relu(p, x, y, blob);
-  }
-  status dropout(const_values x, double p, values y, random_key key) override {
-    const mode callers(direction_, flush_);
-    return inner_.dropout(x, p, y, key);
-  }
-  status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob) override {
-    const mode callers(direction_, flush_);
-    return inner_.max_pool(p, x, y, blob);
-  }
-  status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values g,
-                           values out) override {
-    const mode callers(direction_, flush_);
-    return inner_.max_pool_backward(p, blob, g, out);
-  }
-  status dropout(const plan& codes, const_values x, double p, values y, bytes blob,
-                 random_key key) override {
-    const mode callers(direction_, flush_);
-    return inner_.dropout(codes, x, p, y, blob, key);
-  }
-  status measure(const plan& p, const_values x, const_bytes blob, span<quality> groups,
-                 quality* total, const_bytes widths) override {
-    const mode callers(direction_, flush_);
-    return inner_.measure(p, x, blob, groups, total, widths);
-  }
-
- private:
-  backend& inner_;
-  const int direction_;
-  const bool flush_;
-};
 
 struct outputs {
   std::vector<u8> blob;

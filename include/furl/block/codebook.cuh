@@ -48,13 +48,6 @@ __device__ __forceinline__ float counted(const codebook& book, int index) {
   return book.rounding == rounding::nearest ? book.threshold[index] : book.level[index + 1];
 }
 
-/// -1 where x >= threshold, else 0; also for NaN.
-__device__ __forceinline__ int minus_at_least(float x, float threshold) {
-  int r;
-  asm("set.ge.s32.f32 %0, %1, %2;" : "=r"(r) : "f"(x), "f"(threshold));
-  return r;
-}
-
 /// Minus the number of a node's thresholds that are at most x.
 __device__ __forceinline__ int search_node(float x, const float4& node) {
   const int middle = minus_at_least(x, node.y);
@@ -191,80 +184,6 @@ __device__ __forceinline__ void encode_stochastic(const tile_fragment<T>& x,
       codes[row] += detail::round_row(fixed, random.word[r]);  // at most 255 in each byte
     }
   }
-}
-
-namespace detail {
-
-/// Rows from Row on, behind those in `word`.
-template <int Row, class T, class Predicate>
-__device__ __forceinline__ u32 encode_binary_rows(const tile_fragment<T>& x,
-                                                  const Predicate& predicate, u32 word) {
-  float v[4];
-  unpack_row<T>(x.word[Row], v);
-  const u32 first = u32(predicate(v[0]));
-  word = Row == 0 ? first & 1u : and_or<0x00000001u << Row>(first, word);
-  word = and_or<0x00000100u << Row>(u32(predicate(v[1])), word);
-  word = and_or<0x00010000u << Row>(u32(predicate(v[2])), word);
-  word = and_or<0x01000000u << Row>(u32(predicate(v[3])), word);
-  if constexpr (Row + 1 < rows_per_tile) {
-    return encode_binary_rows<Row + 1>(x, predicate, word);
-  } else {
-    return word;
-  }
-}
-
-template <int Row, class T>
-__device__ __forceinline__ void scale_binary_rows(u32 word, float level, tile_fragment<T>& x) {
-  if constexpr (Row < rows_per_tile) {
-    float v[4];
-    unpack_row<T>(x.word[Row], v);
-    v[0] = mul(keep_by_bit<Row>(v[0], word), level);
-    v[1] = mul(keep_by_bit<Row + 8>(v[1], word), level);
-    v[2] = mul(keep_by_bit<Row + 16>(v[2], word), level);
-    v[3] = mul(keep_by_bit<Row + 24>(v[3], word), level);
-    pack_row<T>(v, x.word[Row]);
-    scale_binary_rows<Row + 1>(word, level, x);
-  }
-}
-
-}  // namespace detail
-
-/// Codes of one bit of a tile, for elements that a predicate holds for.
-/// Threads : one warp, all lanes; x is each lane's own, of which `count` elements are present.
-/// Shapes  : predicate : gives -1 for an element whose code is 1, else 0.
-/// Shared  : none. Sync : none.
-/// Result  : bit r of byte k of the word is that of row r and column 4 * lane + k, as in the blob.
-template <class T, class Predicate>
-__device__ __forceinline__ u32 encode_binary(const tile_fragment<T>& x, int count,
-                                             const Predicate& predicate) {
-  const u32 word = detail::encode_binary_rows<0>(x, predicate, 0);
-  return count < tile_elements ? word & present_bits(count) : word;
-}
-
-/// A predicate: x is at least the threshold, as a codebook of two levels has it.
-struct minus_at_least {
-  float threshold;  // not NaN
-  __device__ __forceinline__ int operator()(float x) const {
-    return detail::minus_at_least(x, threshold);
-  }
-};
-
-/// A predicate: x is above 0.
-struct minus_positive {
-  __device__ __forceinline__ int operator()(float x) const {
-    int r;
-    asm("set.gt.s32.f32 %0, %1, 0f00000000;" : "=r"(r) : "f"(x));
-    return r;
-  }
-};
-
-/// Multiplies by 0 or `level`, as the one-bit codes of a lane say. What is multiplied by 0 becomes
-/// +0, whatever it was: it is cleared before.
-/// Threads : one warp, all lanes; word and x are each lane's own, the word as encode_binary has it.
-/// Pre     : level is not 0.
-template <class T>
-__device__ __forceinline__ void scale_binary(u32 word, float level, tile_fragment<T>& x) {
-  detail::scale_binary_rows<0>(word, level, x);
 }
 
 /// Levels of a row's four codes.

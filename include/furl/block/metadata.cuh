@@ -6,6 +6,7 @@
 // (README, Format). Both parts begin at a multiple of 16.
 
 #include "furl/block/intrinsics.cuh"
+#include "furl/block/pairs.cuh"
 #include "furl/config.hpp"
 #include "furl/dtype.hpp"
 #include "furl/element/quantize.hpp"

@@ -7,6 +7,7 @@
 // like any other.
 
 #include "furl/block/intrinsics.cuh"
+#include "furl/block/pairs.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
 #include "furl/element/arithmetic.hpp"

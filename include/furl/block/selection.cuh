@@ -34,6 +34,15 @@ __device__ __forceinline__ float keep_by_mask(float x, u32 mask) {
   return r;
 }
 
+/// Of four bytes that nibbles of Selector name, 8 for the lowest of the word: ff where the byte's
+/// highest bit is set, else 0.
+template <u32 Selector>
+__device__ __forceinline__ u32 replicate_signs(u32 word) {
+  u32 r;
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(r) : "r"(word), "n"(Selector));
+  return r;
+}
+
 /// x where bit Index of a word is set, else +0.
 template <int Index>
 __device__ __forceinline__ float keep_by_bit(float x, u32 word) {

@@ -5,6 +5,7 @@
 // ONE WARP. A tile of 1024 elements in the registers of a warp, and its way from and to memory.
 
 #include "furl/block/intrinsics.cuh"
+#include "furl/block/pairs.cuh"
 #include "furl/config.hpp"
 #include "furl/dtype.hpp"
 

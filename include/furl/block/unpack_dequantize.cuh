@@ -8,6 +8,7 @@
 #include "furl/block/codes.cuh"
 #include "furl/block/metadata.cuh"
 #include "furl/block/min_max.cuh"
+#include "furl/block/pairs.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
 #include "furl/element/arithmetic.hpp"

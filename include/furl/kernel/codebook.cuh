@@ -8,6 +8,7 @@
 #include "furl/block/blob_layout.cuh"
 #include "furl/block/codebook.cuh"
 #include "furl/block/codes.cuh"
+#include "furl/block/one_bit.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/block/unpack_dequantize.cuh"
 #include "furl/codebook.hpp"
@@ -87,8 +88,9 @@ __global__ void __launch_bounds__(block_threads)
 /// Two levels in one bit: 1 where x is at least the threshold.
 template <class T>
 __global__ void __launch_bounds__(block_threads) pack_binary(masked_arrays<T> a, float threshold) {
+  const u32 least = threshold_word<T>(threshold);
   for_each_masked_tile<false>(a, [&](const tile_fragment<T>& x, int count, i64, u32* word) {
-    store_word(word, encode_binary(x, count, minus_at_least{threshold}));
+    store_word(word, encode_binary(x, count, least));
   });
 }
 
@@ -138,10 +140,11 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 /// One bit with levels 0 and `level`, which is not 0.
-template <class T>
+/// Scales : false if level is 1.
+template <class T, bool Scales>
 __global__ void __launch_bounds__(block_threads) multiply_binary(masked_arrays<T> a, float level) {
   for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int, i64, const u32* word) {
-    scale_binary(load_word(word), level, x);
+    scale_binary<Scales>(load_word(word), level, x);
   });
 }
 

@@ -4,8 +4,9 @@
 
 // ONE GRID. ReLU and its mask in one pass: one warp a tile.
 
-#include "furl/block/codebook.cuh"
 #include "furl/block/intrinsics.cuh"
+#include "furl/block/one_bit.cuh"
+#include "furl/block/pairs.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/codebook.hpp"
 #include "furl/config.hpp"
@@ -19,8 +20,10 @@ namespace furl::kernel {
 /// y and the mask of x > 0.
 template <class T>
 __global__ void __launch_bounds__(block_threads) relu(masked_arrays<T> a) {
+  u32 threshold;  // in a register of its own: a constant would be loaded for every tile
+  asm("mov.b32 %0, %1;" : "=r"(threshold) : "r"(threshold_word<T>(smallest_positive)));
   for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int count, i64, u32* word) {
-    store_word(word, encode_binary(x, count, minus_positive{}));
+    store_word(word, encode_binary(x, count, threshold));
     FURL_UNROLL
     for (auto& row : x.word) {
       FURL_UNROLL
