@@ -12,16 +12,6 @@
 namespace trainer {
 namespace {
 
-/// The numbers that some function gives for each of x.
-template <class Function>
-tensor map(thread_pool& pool, const tensor& x, const Function& function) {
-  tensor y(x.shape);
-  for_each(pool, x.shape.n, [&](index i, int) {
-    std::transform(x.sample(i), x.sample(i) + x.shape.sample(), y.sample(i), function);
-  });
-  return y;
-}
-
 /// Ranges of channels after a function of their ends.
 buffer<float> ranges_from(const buffer<float>& x, float (*lo)(float), float (*hi)(float)) {
   buffer<float> y(x.size());
@@ -58,7 +48,8 @@ const furl::codebook& gelu_levels() {
 }  // namespace
 
 variable rectify(tape& t, const variable& x) {
-  const tensor y = map(t.pool(), x.value, [](float v) { return rectified(v); });
+  const tensor y = map(
+      t.pool(), [](float v) { return rectified(v); }, x.value);
   if (!t.is_recording()) return {y};
   const shape& s = y.shape;
   const codes mask(s.size());
@@ -84,7 +75,8 @@ variable rectify(tape& t, const variable& x) {
 }
 
 variable gelu(tape& t, const variable& x) {
-  const tensor y = map(t.pool(), x.value, [](float v) { return gelu_of(v); });
+  const tensor y = map(
+      t.pool(), [](float v) { return gelu_of(v); }, x.value);
   if (!t.is_recording()) return {y};
   const bool in_few_bits = t.hooks().method() == method::few_bit;
   const saved_tensor saved = in_few_bits ? t.hooks().save_levels(x.value, gelu_levels())

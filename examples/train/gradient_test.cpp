@@ -20,12 +20,6 @@ namespace {
 
 using operation = std::function<variable(tape&, const variable&)>;
 
-scheme scheme_named(const std::string& name) {
-  for (const scheme& s : all_schemes())
-    if (s.name == name) return s;
-  throw std::invalid_argument(name);
-}
-
 tensor random_tensor(const shape& s, unsigned seed) {
   std::mt19937 random(seed);
   tensor t(s);

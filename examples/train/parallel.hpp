@@ -58,6 +58,17 @@ float lane_sum(index count, const Term& term) {
   return sum[0];
 }
 
+/// function(element of x, element of each of the others) for all elements; shapes are equal.
+template <class Function, class... Tensors>
+tensor map(thread_pool& pool, const Function& function, const tensor& x, const Tensors&... others) {
+  tensor y(x.shape);
+  for_each(pool, x.shape.n, [&](index i, int) {
+    std::transform(x.sample(i), x.sample(i) + x.shape.sample(), others.sample(i)..., y.sample(i),
+                   function);
+  });
+  return y;
+}
+
 /// Of all elements.
 inline double sum_of_squares(thread_pool& pool, const tensor& x) {
   const buffer<float> of_sample(x.shape.n);

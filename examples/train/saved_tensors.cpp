@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <stdexcept>
 #include <utility>
 
 namespace trainer {
@@ -31,6 +32,12 @@ u64 size_in_bytes(const tensor& x) {
   return u64(x.values.size()) * sizeof(float);
 }
 
+/// Of what is not kept as it is.
+template <class Saved>
+const folded& folded_form(const Saved& s) {
+  return *std::get<std::unique_ptr<const folded>>(*s.kept);
+}
+
 }  // namespace
 
 std::vector<scheme> all_schemes() {
@@ -43,6 +50,12 @@ std::vector<scheme> all_schemes() {
           {"blpa4", "4 bits, given ranges", method::given_ranges, nearest(4)},
           {"fewbit", "2 bits + few-bit GELU", method::few_bit, flat(2)},
           {"asa", "2 bits + signs", method::signs, flat(2)}};
+}
+
+scheme scheme_named(const std::string& name) {
+  for (const scheme& s : all_schemes())
+    if (s.name == name) return s;
+  throw std::invalid_argument("no scheme is named " + name);
 }
 
 void saver::begin_step() {
@@ -87,7 +100,7 @@ tensor saver::load(const saved_tensor& s) const {
     x.values = *plain;
   } else {
     x.values = buffer<float>(s.shape.size());
-    std::get<std::unique_ptr<const folded>>(*s.kept)->restore(x.values);
+    folded_form(s).restore(x.values);
   }
   return x;
 }
@@ -95,7 +108,7 @@ tensor saver::load(const saved_tensor& s) const {
 codes saver::load(const saved_codes& s) const {
   if (const auto* const plain = std::get_if<codes>(s.kept.get())) return *plain;
   codes c(s.size);
-  std::get<std::unique_ptr<const folded>>(*s.kept)->unpack(c);
+  folded_form(s).unpack(c);
   return c;
 }
 
@@ -104,19 +117,18 @@ void saver::load_add(const saved_tensor& s, const tensor& sum) const {
     std::transform(sum.values.begin(), sum.values.end(), plain->begin(), sum.values.begin(),
                    std::plus<>());
   } else {
-    std::get<std::unique_ptr<const folded>>(*s.kept)->restore_add(sum.values);
+    folded_form(s).restore_add(sum.values);
   }
 }
 
 void saver::multiply_by_levels(const saved_tensor& s, const tensor& gradient) const {
-  std::get<std::unique_ptr<const folded>>(*s.kept)->multiply(gradient.values);
+  folded_form(s).multiply(gradient.values);
 }
 
 void saver::add_report(const saved_tensor& s, double sensitivity) {
   for (std::size_t i = 0; i < known_.size(); ++i)
     if (known_[i].kept.lock() == s.kept)
-      budget_.report(i, sensitivity,
-                     std::get<std::unique_ptr<const folded>>(*s.kept)->squared_ranges());
+      budget_.report(i, sensitivity, folded_form(s).squared_ranges());
 }
 
 std::shared_ptr<const saved_tensor::content> saver::find(const tensor& x) const {

@@ -44,6 +44,9 @@ struct scheme {
 /// means of 8 x 8 cells (DIVISION's codec); the other methods.
 std::vector<scheme> all_schemes();
 
+/// Throws std::invalid_argument if there is none.
+scheme scheme_named(const std::string& name);
+
 /// What is kept of a tensor: itself or its folded form. Copies share it, it can be loaded any
 /// number of times, and it is freed with the last copy.
 struct saved_tensor {

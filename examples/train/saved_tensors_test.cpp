@@ -12,12 +12,6 @@
 namespace trainer {
 namespace {
 
-scheme scheme_named(const std::string& name) {
-  for (const scheme& s : all_schemes())
-    if (s.name == name) return s;
-  throw std::invalid_argument(name);
-}
-
 tensor waves(const shape& s) {
   tensor x(s);
   for (index i = 0; i < x.values.size(); ++i) x.values.data()[i] = std::sin(0.37F * float(i));

@@ -14,15 +14,6 @@
 namespace trainer {
 namespace {
 
-tensor sum_of(thread_pool& pool, const tensor& a, const tensor& b) {
-  tensor y(a.shape);
-  for_each(pool, y.shape.n, [&](index i, int) {
-    std::transform(a.sample(i), a.sample(i) + y.shape.sample(), b.sample(i), y.sample(i),
-                   std::plus<>());
-  });
-  return y;
-}
-
 tensor copy_of(const tensor& x) {
   tensor copy(x.shape);
   std::copy(x.values.begin(), x.values.end(), copy.values.begin());
@@ -40,7 +31,7 @@ variable record_sum(tape& t, const tensor& y, index first, index second) {
 }  // namespace
 
 variable add(tape& t, const variable& a, const variable& b) {
-  const tensor y = sum_of(t.pool(), a.value, b.value);
+  const tensor y = map(t.pool(), std::plus<>(), a.value, b.value);
   if (!t.is_recording()) return {y};
   variable out = record_sum(t, y, a.slot, b.slot);
   if (a.ranges.size() == b.ranges.size()) {
@@ -55,12 +46,8 @@ variable add_signs(tape& t, const variable& x) {
   // Part of the sum is a hundredth of the signs, but weights learn from all of them: this is the
   // sum's derivative by its weight, a hundred times (the paper's constants).
   constexpr float part = 0.01F;
-  const shape& s = x.value.shape;
-  const tensor y(s);
-  for_each(t.pool(), s.n, [&](index i, int) {
-    std::transform(x.value.sample(i), x.value.sample(i) + s.sample(), y.sample(i),
-                   [](float v) { return v > 0.0F ? v + part : v; });
-  });
+  const tensor y = map(
+      t.pool(), [](float v) { return v > 0.0F ? v + part : v; }, x.value);
   if (!t.is_recording()) return {y};
   static constexpr furl::codebook signs = furl::positive_codebook();
   variable out = record_sum(t, y, x.slot, -1);
@@ -74,7 +61,7 @@ residual begin_run(tape& t, const variable& a) {
 }
 
 variable add(tape& t, const variable& x, const residual& a) {
-  if (!t.is_recording()) return {sum_of(t.pool(), x.value, a.value)};
+  if (!t.is_recording()) return {map(t.pool(), std::plus<>(), x.value, a.value)};
   const tensor y = copy_of(x.value);
   t.hooks().load_add(a.saved, y);
   variable out = record_sum(t, y, x.slot, a.slot);
