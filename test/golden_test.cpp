@@ -207,7 +207,7 @@ TEST(Golden, Cases) {
   for (const auto& engine : backends()) {
     for (const json& c : golden().at("cases")) {
       SCOPED_TRACE(std::string(engine->name()) + " " + c.at("name").get<std::string>());
-      if (c.at("kind") == "codes") {
+      if (c.at("kind").get<std::string>() == "codes") {
         check_codes_case(*engine, c);
       } else {
         check_compress_case(*engine, c);

@@ -30,9 +30,6 @@ TEST(BugReports, Case22_Empty) {
       EXPECT_TRUE(engine->decompress(p, {}, {}));
       EXPECT_TRUE(engine->decompress_add(p, {}, {}));
     }
-  const auto kept = host::stash::compress(make_plan({}, {0, 8}), const_values{}, {});
-  ASSERT_TRUE(kept);
-  EXPECT_TRUE(kept->restore(values{}));
 }
 
 // bitsandbytes#1540: fp16 was read as fp32. Types without a conversion do not compile: View tests.
@@ -107,31 +104,21 @@ TEST(BugReports, Case26_PartsAreAligned) {
 TEST(BugReports, Case27_BlobsThatWereMoved) {
   const plan p = make_plan(with(3, 64), {1000});
   const auto x = normal_floats(1000, 1);
-  const auto blob = compress(*backends()[0], p, x);
-  const auto expected = decompress(*backends()[0], p, blob);
-  for (const int shift : {1, 2, 4, 8, 16, 48}) {
-    const guarded_buffer moved(blob, static_cast<std::size_t>(shift));
-    std::vector<float> y(1000);
-    const status s = host::decompress(p, {moved.data(), moved.size()}, y);
-    EXPECT_EQ(s.code, shift % 16 == 0 ? error::none : error::misaligned);
-    if (s) {
-      EXPECT_EQ(y, expected);
-    } else {
-      EXPECT_EQ(to_string(s), "blob: must be aligned to 16 bytes");
+  for (const auto& engine : backends()) {
+    const auto blob = compress(*engine, p, x);
+    const auto expected = decompress(*engine, p, blob);
+    for (const int shift : {1, 2, 4, 8, 16, 48}) {
+      const guarded_buffer moved(blob, static_cast<std::size_t>(shift));
+      std::vector<float> y(1000);
+      const status s = engine->decompress(p, {moved.data(), moved.size()}, y);
+      EXPECT_EQ(s.code, shift % 16 == 0 ? error::none : error::misaligned);
+      if (s) {
+        EXPECT_EQ(y, expected);
+      } else {
+        EXPECT_EQ(to_string(s), "blob: must be aligned to 16 bytes");
+      }
     }
   }
-}
-
-// trl#5694: a view that begins at element 1.
-TEST(BugReports, Case29_ViewFromElementOne) {
-  std::vector<float> x(1025);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
-  const plan p = make_plan(with(4, 256), {1024});
-  const auto kept = host::stash::compress(p, {x.data() + 1, i64(1024)}, {1, 2});
-  ASSERT_TRUE(kept);
-  std::vector<float> y(1024);
-  ASSERT_TRUE(kept->restore(y));
-  for (std::size_t i = 0; i < 1024; ++i) EXPECT_LE(std::fabs(y[i] - x[i + 1]), 17.0f);
 }
 
 // vortex#6567: in place, the last vector was added twice.
@@ -144,19 +131,6 @@ TEST(BugReports, Case30_AddInPlace) {
                                reference::from_floats(std::vector<float>(1003, 1.0f), type)),
                 reference::from_floats(std::vector<float>(1003, 3.0f), type));
   }
-}
-
-// pytorch/vision#3904: the input was used after it was freed.
-TEST(BugReports, Case31_InputMayGoAfterTheCall) {
-  const plan p = make_plan({}, {5000});
-  const auto expected = compress(*backends()[0], p, normal_floats(5000, 1), {1, 2});
-  auto x = std::make_unique<std::vector<float>>(normal_floats(5000, 1));
-  const auto kept = host::stash::compress(p, *x, {1, 2});
-  ASSERT_TRUE(kept);
-  x.reset();
-  std::vector<float> y(5000);
-  ASSERT_TRUE(kept->restore(y));
-  EXPECT_EQ(y, decompress(*backends()[0], p, expected));
 }
 
 // cupy#4894: a uniform number of exactly 1. Here u is 0..255 and the largest element stays put.

@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "furl/furl.cuh"
+#include "device/library.cuh"
+#include "support/backend.hpp"
 
 namespace furl::test {
 
@@ -44,7 +45,7 @@ inline mixed_setup make_mixed_plan() {
 inline std::vector<u8> host_blob(const plan& p, const std::vector<float>& x, random_key key,
                                  const std::vector<u8>& widths = {}) {
   alignas(16) static u8 memory[1 << 16];
-  const status s = host::compress(p, x, {memory, p.size_bytes()}, key, {nullptr, widths});
+  const status s = make_host_backend(1)->compress(p, x, {memory, p.size_bytes()}, key, widths);
   EXPECT_TRUE(s) << to_string(s);
   return {memory, memory + p.size_bytes()};
 }
@@ -53,7 +54,7 @@ inline std::vector<float> host_values(const plan& p, const std::vector<u8>& blob
   alignas(16) static u8 memory[1 << 16];
   std::copy(blob.begin(), blob.end(), memory);
   std::vector<float> y(std::size_t(p.num_elements()));
-  EXPECT_TRUE(host::decompress(p, {memory, blob.size()}, y));
+  EXPECT_TRUE(make_host_backend(1)->decompress(p, {memory, blob.size()}, y));
   return y;
 }
 

@@ -6,7 +6,7 @@
 
 #include "device/backend.hpp"
 #include "device/device.hpp"
-#include "furl/furl.cuh"
+#include "device/library.cuh"
 
 namespace furl::test {
 namespace {

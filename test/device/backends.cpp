@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-// In place of support/backend.cpp, in the program that runs the shared tests on the device.
+// In place of support/backends.cpp, in the program that runs the shared tests on the device.
 
 #include "device/backend.hpp"
 #include "support/backend.hpp"

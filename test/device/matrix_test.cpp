@@ -49,8 +49,6 @@ std::vector<u8> make_elements(i64 count, dtype type, bool special, u32 seed) {
 
 class comparison {
  public:
-  comparison() : device_(make_device_backend()), host_(1) {}
-
   /// One plan, one input: compress, and decompress and decompress_add to every type.
   void run(const plan& p, dtype type, u64 misalignment, bool special,
            const std::vector<u8>& widths = {}) {
@@ -62,7 +60,7 @@ class comparison {
     guarded_buffer expected(p.size_bytes());
     guarded_buffer blob(p.size_bytes());
     const const_values in{x.data(), type, n};
-    ASSERT_TRUE(host_.compress(p, in, {expected.data(), expected.size()}, key, widths, {}));
+    ASSERT_TRUE(host_->compress(p, in, {expected.data(), expected.size()}, key, widths, {}));
     const status s = device_->compress(p, in, {blob.data(), blob.size()}, key, widths);
     ASSERT_TRUE(s) << to_string(s);
     ASSERT_EQ(blob.bytes(), expected.bytes());
@@ -83,8 +81,8 @@ class comparison {
     guarded_buffer y(before, shift);
     guarded_buffer expected(before, shift);
     const const_bytes given{blob.data(), blob.size()};
-    for (backend* engine : {static_cast<backend*>(&host_), device_.get()}) {
-      guarded_buffer& target = engine == &host_ ? expected : y;
+    for (backend* engine : {host_.get(), device_.get()}) {
+      guarded_buffer& target = engine == host_.get() ? expected : y;
       const values out{target.data(), type, n};
       const status s = accumulate ? engine->decompress_add(p, given, out, widths)
                                   : engine->decompress(p, given, out, widths);
@@ -93,8 +91,8 @@ class comparison {
     ASSERT_EQ(y.bytes(), expected.bytes()) << name(type) << (accumulate ? " added" : "");
   }
 
-  std::unique_ptr<backend> device_;
-  host_backend host_;
+  std::unique_ptr<backend> device_ = make_device_backend();
+  std::unique_ptr<backend> host_ = make_host_backend(1);
 };
 
 std::string describe(const codec& c, const extents& shape, dtype type, u64 misalignment) {
@@ -222,7 +220,7 @@ TEST(matrix, WidthPerTile) {
 
 TEST(matrix, Codes) {
   const auto device = make_device_backend();
-  host_backend host(1);
+  const auto host = make_host_backend(1);
   for (int bits = 1; bits <= 8; ++bits) {
     for (const i64 n : {1, 127, 1024, 3000}) {
       for (const std::size_t misalignment : {0, 1}) {
@@ -233,7 +231,7 @@ TEST(matrix, Codes) {
         guarded_buffer expected(p.size_bytes());
         guarded_buffer blob(p.size_bytes());
         const const_bytes in{codes.data(), codes.size()};
-        ASSERT_TRUE(host.pack(p, in, {expected.data(), expected.size()}));
+        ASSERT_TRUE(host->pack(p, in, {expected.data(), expected.size()}));
         ASSERT_TRUE(device->pack(p, in, {blob.data(), blob.size()}));
         ASSERT_EQ(blob.bytes(), expected.bytes());
         guarded_buffer back(u64(n), misalignment);

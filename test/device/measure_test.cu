@@ -52,15 +52,15 @@ TEST(device_measure, AGraphUsesRangesAndMeasures) {
     for (int replay = 0; replay < 3; ++replay) {
       graph.replay(stream);
       for (float& end : pairs) end *= 2;
-      host::options on_host;
-      on_host.ranges = given_ranges::of_channels(pairs.data(), 4, 0);
+      const auto on_host = make_host_backend(1);
       alignas(16) static u8 memory[1 << 16];
       ASSERT_LE(p.size_bytes(), sizeof memory);
-      ASSERT_TRUE(host::compress(p, x, {memory, p.size_bytes()}, {1, 2}, on_host));
+      ASSERT_TRUE(on_host->compress(p, x, {memory, p.size_bytes()}, {1, 2}, {},
+                                    given_ranges::of_channels(pairs.data(), 4, 0)));
       EXPECT_EQ(blob.bytes(), std::vector<u8>(memory, memory + p.size_bytes()));
       std::vector<quality> host_groups(std::size_t(p.num_groups()));
       std::vector<quality> host_total(1);
-      ASSERT_TRUE(host::measure(p, x, {memory, p.size_bytes()}, host_groups, host_total.data()));
+      ASSERT_TRUE(on_host->measure(p, x, {memory, p.size_bytes()}, host_groups, host_total.data()));
       EXPECT_TRUE(same(groups.read_back(), host_groups));
       EXPECT_TRUE(same(total.read_back(), host_total));
     }

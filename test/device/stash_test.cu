@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "furl/stash.cuh"
+#include "device/library.cuh"
 
 namespace furl::test {
 namespace {

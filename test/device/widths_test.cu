@@ -39,6 +39,7 @@ TEST(device_widths, AGraphFindsAndUsesThem) {
     EXPECT_TRUE(squared_ranges(mixed, const_view(blob), squared.view(), stream, o));
     EXPECT_TRUE(decompress(mixed, const_view(blob), y.view(), stream, o));
   });
+  const auto on_host = make_host_backend(1);
   for (int seed = 1; seed < 4; ++seed) {
     auto input = make_input(seed);
     for (std::size_t i = 0; i < 1500; ++i) input[i * 3] *= float(seed);
@@ -47,9 +48,9 @@ TEST(device_widths, AGraphFindsAndUsesThem) {
     std::vector<double> host_squared(5);
     std::vector<float> host_sensitivity(5);
     std::vector<u8> host_widths(5);
-    ASSERT_TRUE(host::squared_ranges(uniform, const_values(input), host_squared));
-    ASSERT_TRUE(host::expand_sensitivity(uniform, of_parts, host_sensitivity));
-    ASSERT_TRUE(host::allocate_widths(17, host_sensitivity, host_squared, host_widths));
+    ASSERT_TRUE(on_host->squared_ranges(uniform, const_values(input), host_squared));
+    ASSERT_TRUE(on_host->expand_sensitivity(uniform, of_parts, host_sensitivity));
+    ASSERT_TRUE(on_host->allocate_widths(17, host_sensitivity, host_squared, host_widths));
     EXPECT_EQ(widths.bytes(), host_widths);
     EXPECT_EQ(blob.bytes(), host_blob(mixed, input, {1, 2}, host_widths));
   }
@@ -66,7 +67,7 @@ TEST(device_widths, MoreTilesThanThreads) {
   }
   const u64 sum = 2 * tiles + 12345;
   std::vector<u8> expected(tiles);
-  ASSERT_TRUE(host::allocate_widths(sum, sensitivity, squared, expected));
+  ASSERT_TRUE(make_host_backend(1)->allocate_widths(sum, sensitivity, squared, expected));
   const device_array<float> s(sensitivity);
   const device_array<double> r(squared);
   const device_buffer widths(tiles);

@@ -201,9 +201,9 @@ TEST(FloatEnvironmentWord, WorkersIgnoreTheModeTheyWereStartedIn) {
   const outputs expected = run_all(*backends()[0], dtype::f32, window);
   const unsigned saved = _mm_getcsr();
   _mm_setcsr(default_mode | flush_bits | 0x4000u);
-  host_backend made_in_flush_mode(4);
+  const auto made_in_flush_mode = make_host_backend(4);
   _mm_setcsr(saved);
-  const outputs got = run_all(made_in_flush_mode, dtype::f32, window);
+  const outputs got = run_all(*made_in_flush_mode, dtype::f32, window);
   EXPECT_TRUE(got == expected);
 }
 

@@ -81,12 +81,12 @@ struct outputs {
 };
 
 outputs run_with(int threads, const reference::problem& p, const std::vector<float>& x) {
-  host_backend engine(threads);
+  const auto engine = make_host_backend(threads);
   const plan made = make_plan(p);
   outputs out;
-  out.blob = compress(engine, made, bytes_of(x), dtype::f32, {4, 5}, p.widths);
-  out.decoded = decompress(engine, made, out.blob, dtype::bf16, p.widths);
-  out.added = decompress_add(engine, made, out.blob, dtype::f32, bytes_of(x), p.widths);
+  out.blob = compress(*engine, made, bytes_of(x), dtype::f32, {4, 5}, p.widths);
+  out.decoded = decompress(*engine, made, out.blob, dtype::bf16, p.widths);
+  out.added = decompress_add(*engine, made, out.blob, dtype::f32, bytes_of(x), p.widths);
   return out;
 }
 
@@ -124,12 +124,12 @@ TEST(Threads, NumberDoesNotMatter) {
 TEST(Threads, NumberDoesNotMatterForCodes) {
   const plan p = *plan::make_codes(3, {9 * 1024 + 5});
   const auto codes = random_bytes(9 * 1024 + 5, 4);
-  host_backend one(1);
-  const auto blob = pack(one, p, codes);
+  const auto one = make_host_backend(1);
+  const auto blob = pack(*one, p, codes);
   for (const int threads : {2, 3, 7, 16}) {
-    host_backend many(threads);
-    EXPECT_EQ(pack(many, p, codes), blob);
-    EXPECT_EQ(unpack(many, p, blob), unpack(one, p, blob));
+    const auto many = make_host_backend(threads);
+    EXPECT_EQ(pack(*many, p, codes), blob);
+    EXPECT_EQ(unpack(*many, p, blob), unpack(*one, p, blob));
   }
 }
 

@@ -8,8 +8,8 @@ namespace furl::test {
 const std::vector<std::unique_ptr<backend>>& backends() {
   static const auto all = [] {
     std::vector<std::unique_ptr<backend>> list;
-    list.push_back(std::make_unique<host_backend>(1));
-    list.push_back(std::make_unique<host_backend>(3));
+    list.push_back(make_host_backend(1));
+    list.push_back(make_host_backend(3));
     return list;
   }();
   return all;
