@@ -72,21 +72,6 @@ __device__ __forceinline__ void scale_binary_rows(u32 word, float level, tile_fr
 
 }  // namespace detail
 
-/// What encode_binary takes for a threshold, which is not NaN: the smallest element that is at
-/// least as large, of 16-bit types in both halves of a word.
-template <class T>
-__device__ __forceinline__ u32 threshold_word(float threshold) {
-  if constexpr (sizeof(T) == 4) {
-    return bits_of(threshold);
-  } else {
-    const T nearest = round_to<T>(threshold);
-    u32 bits = nearest.bits;
-    if (minus_at_least(to_f32(nearest), threshold) == 0)
-      bits += (bits >> 15) != 0 ? 0xffffffffu : 1u;
-    return bits << 16 | bits;
-  }
-}
-
 /// Codes of one bit of a tile, 1 where x is at least the threshold, 0 also for NaN.
 /// Threads : one warp, all lanes; x is each lane's own, of which `count` elements are present.
 /// Shapes  : threshold : as threshold_word has it.

@@ -109,23 +109,44 @@ __device__ __forceinline__ u32 max_nan_pair(u32 a, u32 b) {
 #endif
 }
 
+/// Whether the device compares pairs of T in one instruction.
+template <class T>
+inline constexpr bool compares_pairs =
+#if __CUDA_ARCH__ >= 900
+    dtype_of<T>::value == dtype::bf16 ||
+#endif
+    dtype_of<T>::value == dtype::f16;
+
 /// ffff in each half whose element of a is at least that of b, else 0; also for NaN.
 template <class T>
 __device__ __forceinline__ u32 at_least_pair(u32 a, u32 b) {
   u32 r;
   if constexpr (dtype_of<T>::value == dtype::f16) {
     asm("set.ge.u32.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
-  } else {
-#if __CUDA_ARCH__ >= 900
+  } else if constexpr (compares_pairs<T>) {
     asm("set.ge.u32.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
-#else
+  } else {
     const auto x = unpack_pair<T>(a);
     const auto y = unpack_pair<T>(b);
     r = select_bytes(u32(minus_at_least(x.low, y.low)), u32(minus_at_least(x.high, y.high)),
                      0x5410);
-#endif
   }
   return r;
+}
+
+/// A threshold, which is not NaN, as elements are compared with it: the smallest element that is at
+/// least as large, of 16-bit types in both halves of a word.
+template <class T>
+__device__ __forceinline__ u32 threshold_word(float threshold) {
+  if constexpr (sizeof(T) == 4) {
+    return bits_of(threshold);
+  } else {
+    const T nearest = round_to<T>(threshold);
+    u32 bits = nearest.bits;
+    if (minus_at_least(to_f32(nearest), threshold) == 0)
+      bits += (bits >> 15) != 0 ? 0xffffffffu : 1u;
+    return bits << 16 | bits;
+  }
 }
 
 /// A pair of them.

@@ -27,6 +27,13 @@ __device__ __forceinline__ u32 and_or(u32 a, u32 c) {
   return r;
 }
 
+/// Bits of b where the mask is set, of a where it is not.
+__device__ __forceinline__ u32 choose_bits(u32 mask, u32 a, u32 b) {
+  u32 r;
+  asm("lop3.b32 %0, %1, %2, %3, 0xac;" : "=r"(r) : "r"(mask), "r"(a), "r"(b));
+  return r;
+}
+
 /// x where all bits of the mask are set, +0 where none is.
 __device__ __forceinline__ float keep_by_mask(float x, u32 mask) {
   float r;

@@ -46,7 +46,7 @@ template <class T, int SearchBits>
 __global__ void __launch_bounds__(block_threads)
     pack_nearest(i64 num_elements, i64 num_vector_tiles, int bits,
                  const FURL_GRID_CONSTANT codebook book, const T* x, u8* blob) {
-  __shared__ threshold_tree tree;
+  __shared__ threshold_tree<T> tree;
   load_thresholds<SearchBits>(book, tree);
   __syncthreads();
   const i64 stride = tile_stride();
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(block_threads)
     pack_stochastic(i64 num_elements, i64 num_vector_tiles, int bits,
                     const FURL_GRID_CONSTANT codebook book, const T* x, u8* blob,
                     key_argument key_source) {
-  __shared__ threshold_tree tree;
+  __shared__ threshold_tree<float> tree;
   __shared__ interval_table intervals;
   load_thresholds<SearchBits>(book, tree);
   load_intervals(book, intervals);
