@@ -192,8 +192,9 @@ __device__ __forceinline__ void load_thresholds(const codebook& book, threshold_
     const int above = (__ffs(i + 1) - 1) / 2;
     const int stage = Bits / 2 - 1 - above;
     const int path = (i + 1) >> (2 * above);  // 4 * node of the stage + 1, 2 or 3
-    auto& node = stage < 0 ? tree.half : tree.node[detail::stage_begin<Bits>(stage) + path / 4];
-    const int place = stage < 0 ? 0 : path % 4 - 1;
+    const bool is_half = Bits % 2 != 0 && stage < 0;
+    auto& node = is_half ? tree.half : tree.node[detail::stage_begin<Bits>(stage) + path / 4];
+    const int place = is_half ? 0 : path % 4 - 1;
     detail::set_threshold<T>(book, i, node.threshold[place]);
     if (place == 0) node.unused = 0;
   }
