@@ -41,8 +41,9 @@ def cases():
                       "squared_ranges", "compress_in_ranges", "measure"]:
         for element in types:
             yield operation, element, 2, "flat"
-    for operation in ["compress_in_ranges", "measure"]:
-        yield operation, "f32", 2, 56
+    for shape in [56, 75, "features", "sequence", "channels_last"]:
+        yield "compress_in_ranges", "f32", 2, shape
+    yield "measure", "f32", 2, 56
     yield "allocate_widths", "u8", 2, "flat"
     for operation in ["pack", "unpack"]:
         for bits in [1, 4]:

@@ -60,40 +60,32 @@ status launch_pooled(const plan& p, const blob_layout& layout, const cell_locato
 }
 
 template <class Architectures, class T>
-status launch_compress(const plan& p, const blob_layout& layout, const T* x, u8* blob,
-                       const kernel::key_argument& key, cudaStream_t stream) {
-  if (!p.has_lfc())
-    return kernel::launch(kernel::compress<T>, kernel::blocks_for(layout.num_tiles),
-                          kernel::block_threads, stream, layout, x, blob, key);
-  const kernel::lfc_source source = kernel::choose_lfc_source(p.grid());
-  if (source.path == kernel::lfc_path::table)
-    return launch_pooled<Architectures>(
-        p, layout, source.locator, x, blob, stream, [&](const kernel::tile_range& tiles) {
-          return kernel::launch_blocks(kernel::compress_with_lfc<T, kernel::lfc_path::table>,
-                                       layout, source, tiles, stream, x, blob, key);
-        });
-  return kernel::with_path(source.path, [&](auto path) {
-    return kernel::launch_blocks(kernel::compress_with_lfc<T, decltype(path)::value>, layout,
-                                 source, {0, layout.num_tiles}, stream, x, blob, key);
-  });
+status launch_flat(const blob_layout& layout, const T* x, u8* blob, const kernel::key_argument& key,
+                   const range_map& given, cudaStream_t stream) {
+  const unsigned blocks = kernel::blocks_for(layout.num_tiles);
+  if (given.pairs != nullptr)
+    return kernel::launch(kernel::compress_in_ranges<T>, blocks, kernel::block_threads, stream,
+                          layout, x, blob, key, given);
+  return kernel::launch(kernel::compress<T>, blocks, kernel::block_threads, stream, layout, x, blob,
+                        key);
 }
 
-/// The same with ranges that are given. With a window, the elements are read once more, from cache.
-template <class Architectures, class T>
-status launch_in_ranges(const plan& p, const blob_layout& layout, const T* x, u8* blob,
-                        const kernel::key_argument& key, const range_map& given,
-                        cudaStream_t stream) {
-  const cell_locator locator = p.has_lfc() ? cell_locator(p.grid()) : cell_locator();
-  const auto launch_tiles = [&](const kernel::tile_range& tiles) -> status {
-    if (tiles.begin == tiles.end) return {};
-    const auto function =
-        p.has_lfc() ? kernel::compress_in_ranges<T, true> : kernel::compress_in_ranges<T, false>;
-    return kernel::launch(function, kernel::blocks_for(tiles.end - tiles.begin),
-                          kernel::block_threads, stream, layout, locator, tiles, x, blob, key,
-                          given);
-  };
-  if (!p.has_lfc()) return launch_tiles({0, layout.num_tiles});
-  return launch_pooled<Architectures>(p, layout, locator, x, blob, stream, launch_tiles);
+template <class Architectures, bool InRanges, class T>
+status launch_with_lfc(const plan& p, const blob_layout& layout, const T* x, u8* blob,
+                       const kernel::key_argument& key, const range_map& given,
+                       cudaStream_t stream) {
+  const kernel::lfc_source source = kernel::choose_lfc_source(p.grid());
+  return kernel::with_path(source.path, [&](auto chosen) {
+    constexpr kernel::lfc_path path = decltype(chosen)::value;
+    const auto launch_tiles = [&](const kernel::tile_range& tiles) {
+      return kernel::launch_blocks(kernel::compress_with_lfc<T, path, InRanges>, layout, source,
+                                   tiles, stream, x, blob, key, given);
+    };
+    if constexpr (path == kernel::lfc_path::table)
+      return launch_pooled<Architectures>(p, layout, source.locator, x, blob, stream, launch_tiles);
+    else
+      return launch_tiles({0, layout.num_tiles});
+  });
 }
 
 }  // namespace detail
@@ -129,9 +121,12 @@ status compress(const plan& p, const_values x, bytes blob, random_key key, cudaS
     auto* const to = static_cast<u8*>(blob.data);
     const kernel::key_argument source{key, o.device_key};
     const range_map given(p, o.ranges);
+    if (!p.has_lfc())
+      return detail::launch_flat<Architectures>(layout, from, to, source, given, stream);
     if (given.pairs == nullptr)
-      return detail::launch_compress<Architectures>(p, layout, from, to, source, stream);
-    return detail::launch_in_ranges<Architectures>(p, layout, from, to, source, given, stream);
+      return detail::launch_with_lfc<Architectures, false>(p, layout, from, to, source, given,
+                                                           stream);
+    return detail::launch_with_lfc<Architectures, true>(p, layout, from, to, source, given, stream);
   });
 }
 

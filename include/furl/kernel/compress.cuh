@@ -6,10 +6,12 @@
 // whose cells no block can hold, a second time from the cache, after kernel/pool.cuh.
 
 #include "furl/block/blob_layout.cuh"
+#include "furl/block/given_ranges.cuh"
 #include "furl/block/quantize_pack.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
 #include "furl/element/philox.hpp"
+#include "furl/element/range_map.hpp"
 #include "furl/kernel/launch.cuh"
 #include "furl/kernel/lfc.cuh"
 
@@ -93,11 +95,12 @@ __device__ __forceinline__ void load_residuals(const blob_layout& layout, const 
 }
 
 /// Blocks of source.tiles_per_block warps, one for every so many tiles of the range.
+/// InRanges: whether the ranges of residuals are given; measured otherwise.
 /// Pre: for lfc_path::table the LFC part of the blob is written, as far as the tiles need it.
-template <class T, lfc_path Path>
+template <class T, lfc_path Path, bool InRanges>
 __global__ void __launch_bounds__(warp_threads* detail::max_tiles(Path), detail::min_blocks(Path))
     compress_with_lfc(blob_layout layout, lfc_source source, tile_range tiles, const T* x, u8* blob,
-                      key_argument key_source) {
+                      key_argument key_source, range_map given) {
   const i64 first = tiles.begin + i64(blockIdx.x) * source.tiles_per_block;
   const i64 tile = first + warp_index();
   const int count = tile < tiles.end ? elements_in_tile(layout.num_elements, tile) : 0;
@@ -107,9 +110,16 @@ __global__ void __launch_bounds__(warp_threads* detail::max_tiles(Path), detail:
   if (count == 0) return;
   if (tile == 0) clear_padding(layout, blob);
   const tile_place place = layout.place_of(tile);
-  if (place.bits != 0)
-    compress_tile(residuals, count, tile, layout.codec_of(place), key_source.get(),
-                  blob + place.offset, blob + layout.meta_offset);
+  if (place.bits == 0) return;
+  const tile_codec codec = layout.codec_of(place);
+  u8* const codes = blob + place.offset;
+  u8* const metadata = blob + layout.meta_offset;
+  if constexpr (InRanges) {
+    const min_max ends = saturate_tile(given, tile, count, codec.group, residuals);
+    compress_tile_in_range(residuals, ends, count, tile, codec, key_source.get(), codes, metadata);
+  } else {
+    compress_tile(residuals, count, tile, codec, key_source.get(), codes, metadata);
+  }
 }
 
 }  // namespace furl::kernel
