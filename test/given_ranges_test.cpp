@@ -65,16 +65,25 @@ TEST(GivenRanges, AsReference) {
         }
 }
 
+// Every way that a device has to the means: see LfcPath tests.
 TEST(GivenRanges, WithMeansTheyAreOfResiduals) {
+  const struct {
+    extents shape;
+    extents window;
+  } problems[] = {{{2, 6, 16, 24}, {1, 1, 8, 8}}, {{2, 6, 16, 25}, {1, 1, 3, 5}},
+                  {{50, 7, 24}, {1, 1, 8}},       {{9, 50, 5}, {1, 8, 1}},
+                  {{4, 50, 44}, {1, 8, 1}},       {{2, 30, 11, 13}, {1, 8, 8, 1}}};
   u32 seed = 100;
-  for (const extents& window : {extents{1, 1, 8, 8}, extents{1, 1, 3, 5}, extents{1, 2, 4, 1}})
-    for (const dtype type : all_types) {
-      reference::problem p{{}, {2, 6, 16, 24}, {}};
-      p.codec.window = window;
-      p.scope = ++seed % 2 == 0 ? range_scope::channel : range_scope::group;
-      p.dimension = 1;
-      expect_as_reference(p, type, seed);
-    }
+  for (const auto& [shape, window] : problems)
+    for (const dtype type : all_types)
+      for (const range_scope scope : {range_scope::channel, range_scope::group}) {
+        reference::problem p{{}, shape, {}};
+        p.codec.window = window;
+        p.codec.group = scope == range_scope::channel ? 256 : 64;
+        p.scope = scope;
+        p.dimension = 1;
+        expect_as_reference(p, type, ++seed, {seed % 3 == 0 ? 4u : 0u});
+      }
 }
 
 TEST(GivenRanges, WithMixedWidths) {
