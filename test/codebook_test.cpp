@@ -72,13 +72,44 @@ TEST(Codebook, LevelsFarApartAndCloseTogether) {
   expect_codes(nearest_codebook(levels, 8), 4000, dtype::f32, 3, {});
 }
 
+TEST(Codebook, OfMagnitudesAsReference) {
+  u64 turn = 0;
+  for (const rounding mode : {rounding::nearest, rounding::stochastic})
+    for (const int count : level_counts) {
+      codebook book = uneven_codebook(count, mode);
+      book.of_magnitudes = true;
+      const i64 n = i64{1} + i64(turn % 3) * 1023;
+      for (const dtype type : all_types) expect_codes(book, n, type, book.bits(), {7, turn});
+      ++turn;
+    }
+}
+
+// Thresholds that f16 or bf16 cannot hold, beyond their ends and below their smallest too.
+TEST(Codebook, ThresholdsBetweenElements) {
+  const float between[] = {0x1p-149f, 0x1p-134f,         0x1.8p-25f,       0x1p-24f,
+                           1.0f,      1.0f + 0x1.8p-10f, 1.0f + 0x1.8p-8f, 2.0f,
+                           65504.0f,  65519.0f,          65520.0f,         1e6f,
+                           0x1p127f,  0x1.ffp127f,       0x1.fffffep127f};
+  codebook book;
+  for (const int num_levels : {4, 8, 16}) {
+    book.num_levels = num_levels;
+    for (int i = 0; i < num_levels; ++i) book.level[i] = float(i);
+    for (const float sign : {-1.0f, 1.0f})
+      for (const int first : {0, 15 - (num_levels - 1)}) {
+        for (int i = 0; i < num_levels - 1; ++i)
+          book.threshold[i] = sign * between[first + (sign > 0 ? i : num_levels - 2 - i)];
+        for (const dtype type : all_types) expect_codes(book, 1500, type, book.bits(), {});
+      }
+  }
+}
+
 // Two thresholds that are equal leave the interval between them empty; infinities are allowed.
 TEST(Codebook, EqualAndInfiniteThresholds) {
   codebook book = uneven_codebook(5, rounding::nearest);
   book.threshold[0] = -std::numeric_limits<float>::infinity();
   book.threshold[1] = book.threshold[2] = 0.0f;
   book.threshold[3] = std::numeric_limits<float>::infinity();
-  expect_codes(book, 3000, dtype::f32, 3, {});
+  for (const dtype type : all_types) expect_codes(book, 3000, type, 3, {});
 }
 
 // In one bit the elements themselves are compared, in their own type.
@@ -92,6 +123,8 @@ TEST(Codebook, OneBitAtAnyThreshold) {
       codebook book = positive_codebook(-1.0f, 2.0f);
       book.threshold[0] = threshold;
       for (const dtype type : all_types) expect_codes(book, 1500, type, 1, {});
+      book.of_magnitudes = true;
+      for (const dtype type : all_types) expect_codes(book, 300, type, 1, {});
     }
   }
 }

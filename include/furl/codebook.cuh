@@ -44,7 +44,7 @@ status launch_search(const plan& p, const codebook& book, const T* x, u8* blob,
 template <class Architectures, class T>
 status launch_pack(const plan& p, const codebook& book, const T* x, u8* blob,
                    const kernel::key_argument& key, cudaStream_t stream) {
-  if (p.codec().bits > 1 || book.rounding == rounding::stochastic)
+  if (p.codec().bits > 1 || book.rounding == rounding::stochastic || book.of_magnitudes)
     return launch_search<Architectures>(p, book, x, blob, key, stream);
   const kernel::masked_arrays<T> arrays(p.num_elements(), x, nullptr, reinterpret_cast<u32*>(blob));
   return kernel::launch(kernel::pack_binary<T>, kernel::blocks_of_few_tiles(p.num_tiles()),

@@ -22,6 +22,7 @@ struct codebook {
   /// nearest: the code of x is the number of thresholds that are at most x. stochastic: one of the
   /// two levels around x, right on average; thresholds are not used. NaN gets code 0 either way.
   furl::rounding rounding = rounding::nearest;
+  bool of_magnitudes = false;            // whether |x| is coded in place of x
   float threshold[max_levels - 1] = {};  // num_levels - 1 of them, ascending, none NaN
   float level[max_levels] = {};          // finite; for stochastic rounding ascending
 

@@ -51,7 +51,9 @@ codebook uneven_codebook(int num_levels, rounding mode) {
                                    : stochastic_codebook(levels.data(), num_levels);
 }
 
-std::vector<u8> reference_codes(const std::vector<float>& x, const codebook& book, random_key key) {
+std::vector<u8> reference_codes(std::vector<float> x, const codebook& book, random_key key) {
+  if (book.of_magnitudes)
+    for (float& value : x) value = std::fabs(value);
   std::vector<u8> codes;
   const int last = book.num_levels - 1;
   for (std::size_t i = 0; i < x.size(); ++i) {

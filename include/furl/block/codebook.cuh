@@ -43,6 +43,20 @@ __device__ __forceinline__ void load_intervals(const codebook& book, interval_ta
 }
 /// @}
 
+/// Elements without their signs: a codebook of magnitudes codes them.
+/// Threads : any; x is each lane's own.
+template <class T>
+__device__ __forceinline__ void take_magnitudes(tile_fragment<T>& x) {
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row) {
+    if constexpr (sizeof(T) == 4) {
+      for (float& element : x.word[row]) element = keep_by_mask(element, 0x7fffffffu);
+    } else {
+      for (u32& pair : x.word[row]) pair &= 0x7fff7fffu;
+    }
+  }
+}
+
 /// Codes of a tile by stochastic rounding between levels. Bits, Threads, Result: as
 /// encode_nearest.
 /// Shapes  : first, last : the first and the last level.

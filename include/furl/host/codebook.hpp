@@ -65,6 +65,8 @@ class value_coder {
   /// Codes of a tile, of which the first `count` elements are present; the others get 0.
   void encode(float* x, int count, i64 tile, u8* codes) const {
     for (int i = count; i < tile_elements; ++i) x[i] = 0.0f;
+    if (book_.of_magnitudes)
+      for (int i = 0; i < tile_elements; ++i) x[i] = float_of(bits_of(x[i]) & 0x7fffffffu);
     if (book_.rounding == rounding::stochastic) {
       encode_stochastic(x, tile, codes);
     } else {

@@ -117,18 +117,22 @@ inline value_and_slope evaluate(activation f, double x) {
 
 /// The step function of 2^bits steps that is nearest to the derivative of an activation function:
 /// the integral of the squared error from -10 to 10 is least. Its codes, made of the input of the
-/// activation in the forward pass, are all that the backward pass needs: unpack_multiply.
+/// activation in the forward pass, are all that the backward pass needs: unpack_multiply. For tanh
+/// and sigmoid, whose derivatives are even, they are codes of magnitudes.
 /// bits : 1..4.
 inline result<codebook> derivative_codebook(activation f, int bits) {
   if (bits < 1 || bits > 4) return status{error::out_of_range, "bits", bits, "must be 1..4"};
   if (f > activation::selu)
     return status{error::out_of_range, "f", i64(f), "must be one of host::activation"};
   const float_environment environment;
+  codebook book;
+  book.num_levels = 1 << bits;
+  book.of_magnitudes = f == activation::tanh || f == activation::sigmoid;
   constexpr int last = 1 << 14;
   constexpr int stride = 16;
-  constexpr double range = 10.0;
-  constexpr double step = 2 * range / last;
-  const auto position = [](int i) { return -range + step * i; };
+  const double begin_of_range = book.of_magnitudes ? 0.0 : -10.0;
+  const double step = (10.0 - begin_of_range) / last;
+  const auto position = [&](int i) { return begin_of_range + step * i; };
   std::vector<double> value(last + 1);
   std::vector<double> square(last + 1);  // integral of the squared derivative up to here
   for (int i = 0; i <= last; ++i) {
@@ -146,9 +150,7 @@ inline result<codebook> derivative_codebook(activation f, int bits) {
     const double m = mean(begin, end);
     return square[std::size_t(end)] - square[std::size_t(begin)] - m * m * step * (end - begin);
   };
-  const auto cuts = detail::optimal_cuts(last, 1 << bits, stride, error);
-  codebook book;
-  book.num_levels = 1 << bits;
+  const auto cuts = detail::optimal_cuts(last, book.num_levels, stride, error);
   for (int i = 0; i < book.num_levels; ++i) {
     book.level[i] = float(mean(cuts[std::size_t(i)], cuts[std::size_t(i) + 1]));
     if (i > 0) book.threshold[i - 1] = float(position(cuts[std::size_t(i)]));

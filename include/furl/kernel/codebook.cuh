@@ -49,10 +49,12 @@ __global__ void __launch_bounds__(block_threads)
   __shared__ threshold_tree<T> tree;
   load_thresholds<SearchBits>(book, tree);
   __syncthreads();
+  const u32 magnitudes = forgotten(book.of_magnitudes);  // read once
   const i64 stride = tile_stride();
   for (i64 tile = first_tile(); tile * tile_elements < num_elements; tile += stride) {
     tile_fragment<T> elements;
     const int count = load_tile_of(x, num_elements, num_vector_tiles, tile, elements);
+    if (magnitudes != 0) take_magnitudes(elements);
     u32 codes[rows_per_tile];
     encode_nearest<SearchBits>(elements, tree, codes);
     if (count < tile_elements) clear_absent(codes, count);
@@ -71,6 +73,7 @@ __global__ void __launch_bounds__(block_threads)
   load_thresholds<SearchBits>(book, tree);
   load_intervals(book, intervals);
   __syncthreads();
+  const u32 magnitudes = forgotten(book.of_magnitudes);  // read once
   const random_key key = key_source.get();
   const float first = book.level[0];
   const float last = book.level[book.num_levels - 1];
@@ -78,6 +81,7 @@ __global__ void __launch_bounds__(block_threads)
   for (i64 tile = first_tile(); tile * tile_elements < num_elements; tile += stride) {
     tile_fragment<T> elements;
     const int count = load_tile_of(x, num_elements, num_vector_tiles, tile, elements);
+    if (magnitudes != 0) take_magnitudes(elements);
     u32 codes[rows_per_tile];
     encode_stochastic<SearchBits>(elements, tree, intervals, first, last, tile, key, codes);
     if (count < tile_elements) clear_absent(codes, count);
@@ -85,7 +89,7 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-/// Two levels in one bit: 1 where x is at least the threshold.
+/// Two levels in one bit: 1 where x, not its magnitude, is at least the threshold.
 template <class T>
 __global__ void __launch_bounds__(block_threads) pack_binary(masked_arrays<T> a, float threshold) {
   const u32 least = threshold_word<T>(threshold);
