@@ -82,7 +82,8 @@ TEST(GivenRanges, WithMeansTheyAreOfResiduals) {
         p.codec.group = scope == range_scope::channel ? 256 : 64;
         p.scope = scope;
         p.dimension = 1;
-        expect_as_reference(p, type, ++seed, {seed % 3 == 0 ? 4u : 0u});
+        expect_as_reference(p, type, seed, {seed % 3 == 0 ? 4u : 0u});
+        ++seed;
       }
 }
 
