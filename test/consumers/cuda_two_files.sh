@@ -7,7 +7,7 @@
 cuda="$NVCC -std=c++17 -I$include --no-compress -Xcompiler -fPIC -c $here/device_fingerprint.cu"
 second="-DFINGERPRINT_LIBRARY -Dmake_fingerprint=make_second_fingerprint"
 arch="-gencode arch=compute_90,code=compute_90"
-relocatable="-gencode arch=compute_90,code=sm_90 -rdc=true"
+relocatable="-gencode arch=compute_90,code=sm_90 -Xptxas -O0 -rdc=true"
 all "$cuda $arch -o first.o" "$cuda $second -gencode arch=compute_80,code=compute_80 -o second.o" \
   "$cuda $relocatable -o first_rdc.o" "$cuda $second $relocatable -o second_rdc.o" \
   "$CXX -std=c++17 -I$include -O1 -fPIC -DFINGERPRINT_LIBRARY -Dmake_fingerprint=make_host_fingerprint -c $here/host_fingerprint.cpp -o host.o"
