@@ -43,8 +43,6 @@
   storage template status allocate_widths<>(u64, span<const float>, span<const double>, bytes,     \
                                             bytes, cudaStream_t)
 
-#if !defined(FURL_TEST_DEFINES_LIBRARY)
 namespace furl {
 FURL_TEST_LIBRARY(extern);
 }
-#endif

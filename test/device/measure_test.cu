@@ -49,10 +49,10 @@ TEST(device_measure, AGraphUsesRangesAndMeasures) {
       EXPECT_TRUE(measure(p, elements.const_view(), const_view(blob), groups.view(),
                           total.as<quality>(), stream, o));
     });
+    const auto on_host = make_host_backend(1);
     for (int replay = 0; replay < 3; ++replay) {
       graph.replay(stream);
       for (float& end : pairs) end *= 2;
-      const auto on_host = make_host_backend(1);
       alignas(16) static u8 memory[1 << 16];
       ASSERT_LE(p.size_bytes(), sizeof memory);
       ASSERT_TRUE(on_host->compress(p, x, {memory, p.size_bytes()}, {1, 2}, {},

@@ -20,8 +20,8 @@ namespace furl::kernel {
 /// y and the mask of x > 0.
 template <class T>
 __global__ void __launch_bounds__(block_threads) relu(masked_arrays<T> a) {
-  u32 threshold;  // in a register of its own: a constant would be loaded for every tile
-  asm("mov.b32 %0, %1;" : "=r"(threshold) : "r"(threshold_word<T>(smallest_positive)));
+  // In a register of its own: a constant would be loaded for every tile.
+  const u32 threshold = forgotten(threshold_word<T>(smallest_positive));
   for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int count, i64, u32* word) {
     store_word(word, encode_binary(x, count, threshold));
     FURL_UNROLL
