@@ -8,7 +8,7 @@
 
 #include "buffer.hpp"
 #include "furl/config.hpp"
-#include "furl/dtype.hpp"
+#include "furl/detail/number.hpp"
 
 namespace furl::cli {
 

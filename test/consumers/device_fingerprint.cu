@@ -39,7 +39,7 @@ struct device_engine {
                                const on_device& workspace) {
     furl::options o;
     if (p.kind() != furl::plan_kind::mixed) return o;
-    o.widths = widths.const_bytes();
+    o.tile_bits = widths.const_bytes();
     o.workspace = workspace.bytes();
     return o;
   }
@@ -82,7 +82,7 @@ struct device_engine {
                cudaMemcpyHostToDevice);
     return furl::squared_ranges(p, furl::const_values(in.data(), type, p.num_elements()),
                                 {static_cast<double*>(squared.data()), tiles}, nullptr) &&
-           furl::allocate_widths(sum, {static_cast<const float*>(sensitivity.data()), tiles},
+           furl::allocate_bits(sum, {static_cast<const float*>(sensitivity.data()), tiles},
                                  {static_cast<const double*>(squared.data()), tiles}, out.bytes(),
                                  work.bytes(), nullptr) &&
            out.read(widths);

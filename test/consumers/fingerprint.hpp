@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "furl/plan.hpp"
-#include "furl/quality.hpp"
-#include "furl/view.hpp"
+#include "furl/extra/measure.hpp"
+#include "furl/types.hpp"
 
 namespace {
 

@@ -16,7 +16,7 @@ struct host_engine {
   furl::host::options options(const array& widths) {
     furl::host::options o;
     o.pool = &pool;
-    if (!widths.empty()) o.widths = widths;
+    if (!widths.empty()) o.tile_bits = widths;
     return o;
   }
   bool compress(const furl::plan& p, const array& x, dtype type, array& blob, const array& widths,
@@ -41,7 +41,7 @@ struct host_engine {
     std::vector<double> squared(widths.size());
     const std::vector<float> sensitivity(widths.size(), 1.0f);
     return furl::host::squared_ranges(p, {x.data(), type, p.num_elements()}, squared, &pool) &&
-           furl::host::allocate_widths(sum, sensitivity, squared, widths);
+           furl::host::allocate_bits(sum, sensitivity, squared, widths);
   }
   bool measure(const furl::plan& p, const array& x, dtype type, const array& blob,
                const array& widths, array& sums) {

@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE THREAD. The mean of a cell, for the low-frequency component (README, A2).
+// ONE THREAD. The mean of a cell, for the low-frequency component (FORMAT.md, A2).
 
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
-#include "furl/dtype.hpp"
-#include "furl/element/arithmetic.hpp"
-#include "furl/element/pool.hpp"
+#include "furl/detail/cells.hpp"
+#include "furl/detail/number.hpp"
 
 namespace furl {
 
@@ -27,7 +26,7 @@ class register_sum {
     float sum = 0.0f;
     FURL_UNROLL
     for (int level = 0; level < levels; ++level)
-      if ((count_ >> level & 1u) != 0) sum = add(partial_[level], sum);
+      if ((count_ >> level & 1u) != 0) sum = add_rn(partial_[level], sum);
     return sum;
   }
 
@@ -40,7 +39,7 @@ class register_sum {
       if ((count_ >> Level & 1u) == 0) {
         partial_[Level] = term;
       } else {
-        carry<Level + 1>(add(partial_[Level], term));
+        carry<Level + 1>(add_rn(partial_[Level], term));
       }
     }
   }
@@ -57,11 +56,11 @@ struct cell_contents {
 
 namespace detail {
 
-// Missing terms of a tree are +0 (README, A2), wherever they are added: that can only turn a sum of
+// Missing terms of a tree are +0 (FORMAT.md, A2), wherever they are added: that can only turn a sum of
 // -0 into +0, which an LFC value is turned into anyway.
 
 __device__ __forceinline__ float sum_of_eight(const float (&v)[8]) {
-  return add(add(add(v[0], v[1]), add(v[2], v[3])), add(add(v[4], v[5]), add(v[6], v[7])));
+  return add_rn(add_rn(add_rn(v[0], v[1]), add_rn(v[2], v[3])), add_rn(add_rn(v[4], v[5]), add_rn(v[6], v[7])));
 }
 
 /// Elements x[0], x[stride], ..., `count` of them or the first 8.
@@ -89,7 +88,7 @@ __device__ __forceinline__ float sum_vector(const T* x) {
   load_cached_vector(x, loaded.word[0]);
   float v[4];
   unpack_row<T>(loaded.word[0], v);
-  return add(add(v[0], v[1]), add(v[2], v[3]));
+  return add_rn(add_rn(v[0], v[1]), add_rn(v[2], v[3]));
 }
 
 /// `count` of them, a multiple of four.
@@ -132,7 +131,7 @@ __device__ __forceinline__ float sum_small_cell(const T* x, const cell_grid& gri
     for (int b = 0; b < 8; ++b, row += row_stride) {
       if (b >= cell.extent[1]) continue;
       sum[b] = sum_vector(row);
-      if (two) sum[b] = add(sum[b], sum_vector(row + 4));
+      if (two) sum[b] = add_rn(sum[b], sum_vector(row + 4));
     }
   } else {
     FURL_UNROLL

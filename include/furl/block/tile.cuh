@@ -4,10 +4,10 @@
 
 // ONE WARP. A tile of 1024 elements in the registers of a warp, and its way from and to memory.
 
-#include "furl/block/intrinsics.cuh"
-#include "furl/block/pairs.cuh"
 #include "furl/config.hpp"
-#include "furl/dtype.hpp"
+#include "furl/detail/device/intrinsics.cuh"
+#include "furl/detail/device/pairs.cuh"
+#include "furl/detail/number.hpp"
 
 namespace furl {
 
@@ -65,17 +65,17 @@ __device__ __forceinline__ void unpack_row(const float (&word)[4], float (&x)[4]
 
 /// x - v of each element.
 __device__ __forceinline__ void subtract_from_row(float (&x)[4], float4 v) {
-  x[0] = sub(x[0], v.x);
-  x[1] = sub(x[1], v.y);
-  x[2] = sub(x[2], v.z);
-  x[3] = sub(x[3], v.w);
+  x[0] = sub_rn(x[0], v.x);
+  x[1] = sub_rn(x[1], v.y);
+  x[2] = sub_rn(x[2], v.z);
+  x[3] = sub_rn(x[3], v.w);
 }
 /// x + v of each element.
 __device__ __forceinline__ void add_to_row(float (&x)[4], float4 v) {
-  x[0] = add(x[0], v.x);
-  x[1] = add(x[1], v.y);
-  x[2] = add(x[2], v.z);
-  x[3] = add(x[3], v.w);
+  x[0] = add_rn(x[0], v.x);
+  x[1] = add_rn(x[1], v.y);
+  x[2] = add_rn(x[2], v.z);
+  x[3] = add_rn(x[3], v.w);
 }
 
 /// @{
