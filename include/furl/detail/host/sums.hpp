@@ -87,7 +87,7 @@ inline void add_vectors(float* vectors, int terms, i64 stride, int count) {
     for (float* v = vectors; v < vectors + count; ++v) {
       const float low = add_rn(add_rn(v[0], v[stride]), add_rn(v[2 * stride], v[3 * stride]));
       const float high = add_rn(add_rn(v[4 * stride], v[5 * stride]), add_rn(v[6 * stride], v[7 * stride]));
-      *v = add(low, high);
+      *v = add_rn(low, high);
     }
     return;
   }
