@@ -79,9 +79,9 @@ __device__ __forceinline__ void store_sums(float* mine, const tile_fragment<floa
     const float(&v)[4] = x.word[row];
     float* const at = mine + row * (row_elements / Granule);
     if constexpr (Granule == 4) {
-      *at = add(add(v[0], v[1]), add(v[2], v[3]));
+      *at = add_rn(add_rn(v[0], v[1]), add_rn(v[2], v[3]));
     } else if constexpr (Granule == 2) {
-      *reinterpret_cast<float2*>(at) = {add(v[0], v[1]), add(v[2], v[3])};
+      *reinterpret_cast<float2*>(at) = {add_rn(v[0], v[1]), add_rn(v[2], v[3])};
     } else {
       *reinterpret_cast<float4*>(at) = {v[0], v[1], v[2], v[3]};
     }
