@@ -25,15 +25,6 @@ FURL_HIDDEN_BEGIN
 
 namespace furl::kernel {
 
-/// A random stream by value, or in global memory, read when the kernel runs.
-struct key_argument {
-  random_key value;                    // used if the pointer is null
-  const random_key* device = nullptr;  // global
-
-  /// In the kernel.
-  __device__ __forceinline__ random_key get() const { return device != nullptr ? *device : value; }
-};
-
 /// Zeroes what the parts of the blob are padded with.
 /// Threads : one warp, all lanes.
 __device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blob) {
