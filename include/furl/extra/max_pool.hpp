@@ -9,7 +9,6 @@
 #include "furl/config.hpp"
 #include "furl/detail/cells.hpp"
 #include "furl/detail/extra/max_pool.hpp"
-#include "furl/detail/make_plan.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 
