@@ -18,8 +18,8 @@
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/launch.cuh"
 #include "furl/detail/extra/allocate_bits.cuh"
-#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/extra/bit_gain.hpp"
+#include "furl/detail/extra/checks.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 
@@ -164,9 +164,9 @@ status squared_ranges(const plan& p, const_bytes blob, span<double> squared, cud
   if (const status s = detail::check_tile_bits(p, o.tile_bits); !s) return s;
   if (p.num_elements() == 0) return {};
   const kernel::stream_scope scope(stream);
-  if (const status s = detail::check_reachable(
-          scope,
-          {{blob.data, "blob"}, {squared.data, "squared"}, {o.tile_bits.data, "options.tile_bits"}});
+  if (const status s = detail::check_reachable(scope, {{blob.data, "blob"},
+                                                       {squared.data, "squared"},
+                                                       {o.tile_bits.data, "options.tile_bits"}});
       !s)
     return s;
   blob_layout layout(p);
@@ -209,8 +209,8 @@ constexpr u64 allocation_workspace_bytes(i64 num_tiles) {
 /// stream, errors : as for compress.
 template <class Architectures = kernel::architectures>
 status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
-                       span<const double> squared_range, bytes widths, bytes workspace,
-                       cudaStream_t stream) {
+                     span<const double> squared_range, bytes widths, bytes workspace,
+                     cudaStream_t stream) {
   if (const status s = detail::check_allocation(sum_of_bits, sensitivity, squared_range, widths);
       !s)
     return s;
