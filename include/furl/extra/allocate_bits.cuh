@@ -23,10 +23,6 @@
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 
-#if !defined(__CUDACC_RTC__)
-#include <algorithm>
-#endif
-
 FURL_HIDDEN_BEGIN
 
 namespace furl {
@@ -95,30 +91,6 @@ __global__ void __launch_bounds__(block_threads)
 #if !defined(__CUDACC_RTC__)
 
 namespace detail {
-
-template <class Architectures>
-status launch_allocation(const kernel::gain_request& request, u8* tile_bits, void* workspace,
-                         cudaStream_t stream) {
-  if (request.raises == 0)  // nothing to select
-    return kernel::cuda_status(
-        cudaMemsetAsync(tile_bits, 1, static_cast<::std::size_t>(request.num_tiles), stream),
-        "stream");
-  auto* const all = static_cast<kernel::gain_round*>(workspace);
-  const int num_rounds = kernel::count_gain_rounds(request.num_tiles);
-  const kernel::grid_shape grid{
-      unsigned(
-          (::std::min)(kernel::max_gain_blocks, ceil_div(request.num_tiles, kernel::gain_digits))),
-      kernel::gain_digits};
-  status s = kernel::cuda_status(
-      cudaMemsetAsync(all, 0, sizeof *all * static_cast<::std::size_t>(num_rounds), stream),
-      "stream");
-  for (int round = 0; round < num_rounds && s; ++round)
-    s = kernel::launch(kernel::count_gains<Architectures>, grid, stream, request, round, num_rounds,
-                       all);
-  if (!s) return s;
-  return kernel::launch(kernel::grant_gains<Architectures>, grid, stream, request, num_rounds, all,
-                        tile_bits);
-}
 
 /// The bits of all tiles, apart from the index that is made of them.
 inline status check_index_call(const plan& p, const_bytes tile_bits, bytes index) {
@@ -232,8 +204,7 @@ status expand_sensitivity(const plan& p, span<const float> of_parts, span<float>
 
 /// The bytes of workspace that allocate_bits needs for a number of tiles, such as plan.num_tiles().
 constexpr u64 allocation_workspace_bytes(i64 num_tiles) {
-  if (num_tiles < 1) return 0;
-  return u64(kernel::count_gain_rounds(num_tiles) + 1) * sizeof(kernel::gain_round);
+  return kernel::gain_workspace_bytes(num_tiles);
 }
 
 /// Writes the bits of each tile that make the most of sum_of_bits, on a stream. As
@@ -276,7 +247,7 @@ status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
        {tile_bits.data, "tile_bits"},
        {workspace.data, "workspace"}},
       [&] {
-        return detail::launch_allocation<Architectures>(
+        return kernel::launch_allocation<Architectures>(
             {sensitivity.data, squared_range.data, num_tiles, sum_of_bits - u64(num_tiles)},
             static_cast<u8*>(tile_bits.data), workspace.data, stream);
       });

@@ -12,6 +12,7 @@
 #include "furl/detail/extra/bit_gain.hpp"
 
 #if !defined(__CUDACC_RTC__)
+#include <cstddef>
 #include <cub/block/block_scan.cuh>
 
 FURL_HIDDEN_BEGIN
@@ -139,6 +140,30 @@ __global__ void __launch_bounds__(gain_digits)
     }
     tile_bits[tile] = u8(allocated);
   }
+}
+
+/// Bytes of the workspace of an allocation to a number of tiles.
+constexpr u64 gain_workspace_bytes(i64 num_tiles) {
+  return num_tiles < 1 ? 0 : u64(count_gain_rounds(num_tiles) + 1) * sizeof(gain_round);
+}
+
+/// Allocates bits by a workspace of that size.
+template <class Architectures>
+status launch_allocation(const gain_request& request, u8* tile_bits, void* workspace,
+                         cudaStream_t stream) {
+  const auto num_tiles = static_cast<::std::size_t>(request.num_tiles);
+  if (request.raises == 0)  // nothing to select
+    return cuda_status(cudaMemsetAsync(tile_bits, 1, num_tiles, stream), "stream");
+  const i64 blocks = (request.num_tiles - 1) / gain_digits + 1;
+  const grid_shape grid{unsigned(blocks < max_gain_blocks ? blocks : max_gain_blocks), gain_digits};
+  const int num_rounds = count_gain_rounds(request.num_tiles);
+  auto* const all = static_cast<gain_round*>(workspace);
+  const auto zeroes = static_cast<::std::size_t>(num_rounds) * sizeof *all;
+  status s = cuda_status(cudaMemsetAsync(all, 0, zeroes, stream), "stream");
+  for (int round = 0; round < num_rounds && s; ++round)
+    s = launch(count_gains<Architectures>, grid, stream, request, round, num_rounds, all);
+  if (s) s = launch(grant_gains<Architectures>, grid, stream, request, num_rounds, all, tile_bits);
+  return s;
 }
 
 inline constexpr int index_threads = 1024;  // of index_tiles, which has one block
