@@ -2,58 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE GRID. ReLU and its mask in one pass: one warp a tile.
-//
-// ONE GRID. Dropout (FORMAT.md, A10): one warp a tile.
-//
-// ReLU that keeps one bit per element for its backward pass, in device memory.
-//
-// Dropout in device memory (FORMAT.md, A10): with one bit per element for its backward pass, or with
-// nothing kept but p and the key.
+// Activations whose backward pass needs one bit per element, or none: ReLU with its mask, and
+// dropout with a mask or with nothing kept but its rate and key (FORMAT.md, A10), in device memory.
+// extra/activation.hpp has the same calls for host memory, and the contract of each in full. What
+// compress.cuh says of streams, launches and errors holds here too. Kernels have one warp a tile.
 
-#include "furl/block/codes.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
-#include "furl/detail/device/compress.cuh"
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/launch.cuh"
 #include "furl/detail/device/pairs.cuh"
+#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/extra/one_bit.cuh"
 #include "furl/detail/quantize.hpp"
 #include "furl/extra/activation.hpp"
-#include "furl/extra/codebook.cuh"
 #include "furl/extra/codebook.hpp"
+#include "furl/options.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
-
-FURL_HIDDEN_BEGIN
-
-namespace furl::kernel {
-
-/// y and the mask of x > 0.
-template <class T>
-__global__ void __launch_bounds__(block_threads) relu(masked_arrays<T> a) {
-  // In a register of its own: a constant would be loaded for every tile.
-  const u32 threshold = forgotten(threshold_word<T>(smallest_positive));
-  for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int count, i64, u32* word) {
-    store_word(word, encode_binary(x, count, threshold));
-    FURL_UNROLL
-    for (auto& row : x.word) {
-      FURL_UNROLL
-      for (auto& element : row) {
-        if constexpr (sizeof(T) == 4) {
-          element = max_nan_zero(element);
-        } else {
-          element = max_nan_pair<T>(element, 0u);
-        }
-      }
-    }
-  });
-}
-
-}  // namespace furl::kernel
-
-FURL_HIDDEN_END
 
 FURL_HIDDEN_BEGIN
 
@@ -117,8 +83,29 @@ __device__ __forceinline__ u32 drop_tile(i64 tile, int count, const dropout_rate
 
 namespace kernel {
 
+/// y and the mask of x > 0.
+template <class T, class Architectures>
+__global__ void __launch_bounds__(block_threads) relu(masked_arrays<T> a) {
+  // In a register of its own: a constant would be loaded for every tile.
+  const u32 threshold = forgotten(threshold_word<T>(smallest_positive));
+  for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int count, i64, u32* word) {
+    store_word(word, encode_binary(x, count, threshold));
+    FURL_UNROLL
+    for (auto& row : x.word) {
+      FURL_UNROLL
+      for (auto& element : row) {
+        if constexpr (sizeof(T) == 4) {
+          element = max_nan_zero(element);
+        } else {
+          element = max_nan_pair<T>(element, 0u);
+        }
+      }
+    }
+  });
+}
+
 /// HasMask : whether what is kept is stored too.
-template <class T, bool HasMask>
+template <class T, bool HasMask, class Architectures>
 __global__ void __launch_bounds__(block_threads)
     dropout(masked_arrays<T> a, dropout_rate rate, key_argument key_source) {
   const random_key key = key_source.get();
@@ -129,122 +116,104 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 }  // namespace kernel
-}  // namespace furl
-
-FURL_HIDDEN_END
 
 #if !defined(__CUDACC_RTC__)
-
-FURL_HIDDEN_BEGIN
-
-namespace furl {
-
-/// y = x where x > 0, NaN where x is NaN, else +0; and the mask of x > 0, which is false for NaN,
-/// in the same pass. The backward pass is unpack_multiply with positive_codebook().
-/// x      : device, plan.num_elements() elements of any dtype, aligned to one; to four, it is fast.
-/// y      : likewise, of x's dtype; x itself, or apart from it.
-/// blob   : device, the mask: plan.size_bytes() bytes or more; aligned to 16 bytes; apart from x
-///          and y.
-/// stream : as for compress.
-/// Errors: see status; nothing is launched for a bad argument. The plan must come from
-/// plan::make_codes with 1 bit. Allocates nothing and waits for nothing.
-template <class Architectures = kernel::architectures>
-status relu(const plan& p, const_values x, values y, bytes blob, cudaStream_t stream) {
-  if (const status s = detail::check_masked(p, x, y, {blob.data, blob.size_bytes}); !s) return s;
-  if (const status s = detail::check_element_alignment(x.data, x.type, "x"); !s) return s;
-  if (const status s = detail::check_element_alignment(y.data, y.type, "y"); !s) return s;
-  if (p.num_elements() == 0) return {};
-  const kernel::stream_scope scope(stream);
-  if (const status s =
-          detail::check_reachable(scope, {{x.data, "x"}, {blob.data, "blob"}, {y.data, "y"}});
-      !s)
-    return s;
-  return with_type(x.type, [&](auto element) {
-    using type = decltype(element);
-    return kernel::launch(
-        kernel::relu<type>, kernel::blocks_of_few_tiles(p.num_tiles()), kernel::block_threads,
-        stream,
-        kernel::masked_arrays<type>(p.num_elements(), static_cast<const type*>(x.data),
-                                    static_cast<type*>(y.data), static_cast<u32*>(blob.data)));
-  });
-}
-
-}  // namespace furl
-
-FURL_HIDDEN_END
-
-#endif
-
-#if !defined(__CUDACC_RTC__)
-
-FURL_HIDDEN_BEGIN
-
-namespace furl {
 
 namespace detail {
 
-/// What both kinds of dropout do once their arrays are checked. mask: null if there is none.
+/// What both kinds of dropout do once their arrays are checked. Without a mask, codes and blob are
+/// empty.
 template <class Architectures>
-status launch_dropout(const_values x, double p, values y, void* mask, random_key key,
-                      cudaStream_t stream, const options& o) {
-  const auto rate = make_dropout_rate(p);
+status launch_dropout(const plan& codes, const_values x, double p, values y, bytes blob,
+                      random_key key, cudaStream_t stream, const options& o) {
+  const result<dropout_rate> rate = make_dropout_rate(p);
   if (!rate) return rate.status();
-  if (const status s = check_element_alignment(x.data, x.type, "x"); !s) return s;
-  if (const status s = check_element_alignment(y.data, y.type, "y"); !s) return s;
-  if (const status s = check_device_key(o.device_key); !s) return s;
-  if (const status s = check_options(plan{}, o); !s) return s;
-  if (x.num_elements == 0) return {};
-  const kernel::stream_scope scope(stream);
-  if (const status s = check_reachable(
-          scope,
-          {{x.data, "x"}, {mask, "blob"}, {o.device_key, "options.device_key"}, {y.data, "y"}});
+  if (const status s = check_element_alignment(x, "x"); !s) return s;
+  if (const status s = check_element_alignment(y, "y"); !s) return s;
+  if (const status s = check_extra_options(plan{}, o, {bytes_of(y, "y"), bytes_of(codes, blob)});
       !s)
     return s;
-  return with_type(x.type, [&](auto element) {
-    using type = decltype(element);
-    const kernel::masked_arrays<type> arrays(x.num_elements, static_cast<const type*>(x.data),
-                                             static_cast<type*>(y.data), static_cast<u32*>(mask));
-    const auto function =
-        mask != nullptr ? kernel::dropout<type, true> : kernel::dropout<type, false>;
-    return kernel::launch(
-        function, kernel::blocks_of_few_tiles(ceil_div(x.num_elements, tile_elements)),
-        kernel::block_threads, stream, arrays, *rate, kernel::key_argument{key, o.device_key});
-  });
+  if (x.num_elements == 0) return {};
+  return kernel::run_on(
+      stream, o.check_pointers,
+      {{x.data, "x"}, {blob.data, "blob"}, {o.device_key, "options.device_key"}, {y.data, "y"}},
+      [&] {
+        return with_type(x.type, [&](auto element) {
+          using type = decltype(element);
+          const kernel::masked_arrays<type> arrays(x.num_elements, static_cast<const type*>(x.data),
+                                                   static_cast<type*>(y.data),
+                                                   static_cast<u32*>(blob.data));
+          const auto function = blob.data != nullptr ? kernel::dropout<type, true, Architectures>
+                                                     : kernel::dropout<type, false, Architectures>;
+          const i64 num_tiles = ceil_div(x.num_elements, tile_elements);
+          return kernel::launch(function, {kernel::blocks_of_few_tiles(num_tiles)}, stream, arrays,
+                                *rate, kernel::key_argument{key, o.device_key});
+        });
+      });
 }
 
 }  // namespace detail
 
-/// Each element becomes +0 with probability p, whatever it is, else itself times 1 / (1 - p),
-/// rounded once to its dtype. Nothing is kept: the backward pass is the same call with the same p
-/// and key on the gradient.
-/// x      : device, any number of elements of any dtype, aligned to one; to four, it is fast.
-/// p      : rounded to a multiple of 2^-16, in the scale too; at least 0 and below 1 - 2^-17.
-/// y      : device, of x's dtype and size; x itself, or apart from it.
-/// key    : of the random stream; each dropout takes another.
-/// stream : as for compress; options.device_key too.
-/// Errors: see status; nothing is launched for a bad argument. Allocates nothing and waits for
-/// nothing.
+/// Writes to y what a ReLU makes of x, and to the blob the mask of x > 0, in one pass, on a stream.
+/// As furl::host::relu, with the same values.
+/// x    : device, plan.num_elements() elements of any dtype, aligned to one element; to four, it is
+///        fast.
+/// y    : device, as many elements of x's dtype, aligned likewise; x itself, or apart from it.
+/// blob : device, plan.size_bytes() bytes or more, aligned to 16 bytes, apart from x and y.
+/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
+/// argument.
+template <class Architectures = kernel::architectures>
+status relu(const plan& p, const_values x, values y, bytes blob, cudaStream_t stream,
+            const options& o = {}) {
+  if (const status s = detail::check_masked(p, x, y, blob); !s) return s;
+  if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
+  if (const status s = detail::check_element_alignment(y, "y"); !s) return s;
+  if (const status s =
+          detail::check_extra_options(p, o, {detail::bytes_of(y, "y"), detail::bytes_of(p, blob)});
+      !s)
+    return s;
+  if (p.num_elements() == 0) return {};
+  return kernel::run_on(
+      stream, o.check_pointers, {{x.data, "x"}, {blob.data, "blob"}, {y.data, "y"}}, [&] {
+        return with_type(x.type, [&](auto element) {
+          using type = decltype(element);
+          const kernel::masked_arrays<type> arrays(
+              p.num_elements(), static_cast<const type*>(x.data), static_cast<type*>(y.data),
+              static_cast<u32*>(blob.data));
+          return kernel::launch(kernel::relu<type, Architectures>,
+                                {kernel::blocks_of_few_tiles(p.num_tiles())}, stream, arrays);
+        });
+      });
+}
+
+/// Makes each element +0 with probability p, and multiplies the others by 1 / (1 - p), on a stream.
+/// As furl::host::dropout, with the same values. Nothing is kept: the backward pass is the same
+/// call with the same p and key on the gradient. x   : device, any number of elements of any dtype,
+/// aligned to one element; to four, it is fast. y   : device, as many elements of x's dtype,
+/// aligned likewise; x itself, or apart from it. key : of the random stream; options.device_key
+/// takes its place. Options for tiles and ranges are refused. Errors: see status; nothing is
+/// launched for a bad argument.
 template <class Architectures = kernel::architectures>
 status dropout(const_values x, double p, values y, random_key key, cudaStream_t stream,
                const options& o = {}) {
   if (const status s = detail::check_dropout(x, y); !s) return s;
-  return detail::launch_dropout<Architectures>(x, p, y, nullptr, key, stream, o);
+  return detail::launch_dropout<Architectures>({}, x, p, y, {}, key, stream, o);
 }
 
-/// The same, and the mask of what is kept. The backward pass is unpack_multiply with
-/// dropout_codebook(p).
-/// codes : from plan::make_codes with 1 bit, of as many elements as x and y.
-/// blob  : device, codes.size_bytes() bytes or more; aligned to 16 bytes; apart from x and y.
+/// Drops elements as the dropout without a plan does, on a stream, and writes the mask of those
+/// that are kept. As furl::host::dropout with a mask, with the same values. codes : from
+/// plan::make_codes with 1 bit, of as many elements as x and y. blob  : device, codes.size_bytes()
+/// bytes or more, aligned to 16 bytes, apart from x and y. x, p, y, key, options and errors are as
+/// without a plan.
 template <class Architectures = kernel::architectures>
 status dropout(const plan& codes, const_values x, double p, values y, bytes blob, random_key key,
                cudaStream_t stream, const options& o = {}) {
-  if (const status s = detail::check_masked(codes, x, y, {blob.data, blob.size_bytes}); !s)
-    return s;
-  return detail::launch_dropout<Architectures>(x, p, y, blob.data, key, stream, o);
+  if (const status s = detail::check_masked(codes, x, y, blob); !s) return s;
+  return detail::launch_dropout<Architectures>(codes, x, p, y, blob, key, stream, o);
 }
+
+#endif
 
 }  // namespace furl
 
 FURL_HIDDEN_END
-
-#endif

@@ -2,22 +2,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Widths for a mixed plan (ActNN, Chen et al., ICML 2021): squared ranges and
-// sensitivities of tiles, and the widths that make the most of a number of bits.
-
-#include <algorithm>
+// The bits of each tile's codes for a mixed plan (ActNN, Chen et al., ICML 2021): squared ranges
+// and sensitivities of tiles, and the bits that make the most of their sum. Calls for host memory;
+// extra/allocate_bits.cuh has them for device memory.
 
 #include "furl/config.hpp"
-#include "furl/detail/checks.hpp"
 #include "furl/detail/extra/bit_gain.hpp"
+#include "furl/types.hpp"
+
+#if !defined(__CUDACC_RTC__)
+#include <algorithm>
+
+#include "furl/detail/checks.hpp"
+#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
+#include "furl/options.hpp"
 #include "furl/plan.hpp"
-#include "furl/types.hpp"
+#include "furl/thread_pool.hpp"
 
 FURL_HIDDEN_BEGIN
 
-namespace furl::detail {
+namespace furl {
+
+namespace detail {
 
 inline constexpr const char* one_per_tile = "must have one number per tile of 1024 elements";
 
@@ -26,17 +34,17 @@ inline status check_ranges_call(const plan& p, const_values x, span<double> squa
   if (p.has_lfc())
     return {error::wrong_plan, "plan", 0,
             "has a window: take the ranges of its residuals from a blob"};
-  if (const status s = check_elements(p, x.data, x.num_elements, x.type, "x"); !s) return s;
+  if (const status s = check_elements(p, x, "x"); !s) return s;
   if (const status s = check_array(squared, p.num_tiles(), "squared", one_per_tile); !s) return s;
-  if (!overlap(x.data, x.size_bytes(), squared.data, squared.size_bytes())) return {};
-  return {error::overlap, "squared", 0, "must not overlap x"};
+  return check_apart(bytes_of(x, "x"), {bytes_of(squared, "squared")}, "must not overlap x");
 }
 
 inline status check_ranges_call(const plan& p, const_bytes blob, span<double> squared) {
   if (const status s = check_kind(p, false); !s) return s;
-  if (const status s = check_blob(p, blob.data, blob.size_bytes); !s) return s;
+  if (const status s = check_blob(p, blob); !s) return s;
   if (const status s = check_array(squared, p.num_tiles(), "squared", one_per_tile); !s) return s;
-  return check_apart(p, blob.data, squared.data, squared.size_bytes(), "squared");
+  return check_apart(bytes_of(p, blob), {bytes_of(squared, "squared")},
+                     "must not overlap the blob");
 }
 
 inline status check_expand_call(const plan& p, span<const float> of_parts, span<float> of_tiles) {
@@ -47,34 +55,31 @@ inline status check_expand_call(const plan& p, span<const float> of_parts, span<
             "must be a positive number that divides the number of elements"};
   if (const status s = check_array(of_parts, of_parts.size, "of_parts", ""); !s) return s;
   if (const status s = check_array(of_tiles, p.num_tiles(), "of_tiles", one_per_tile); !s) return s;
-  if (!overlap(of_parts.data, of_parts.size_bytes(), of_tiles.data, of_tiles.size_bytes()))
-    return {};
-  return {error::overlap, "of_tiles", 0, "must not overlap of_parts"};
+  return check_apart(bytes_of(of_parts, "of_parts"), {bytes_of(of_tiles, "of_tiles")},
+                     "must not overlap of_parts");
 }
 
 inline status check_allocation(u64 sum_of_bits, span<const float> sensitivity,
-                               span<const double> squared_range, bytes widths) {
-  const u64 tiles = widths.size_bytes;
+                               span<const double> squared_range, bytes tile_bits) {
+  const u64 tiles = tile_bits.size_bytes;
   if (tiles >= size_limit / max_bits)
-    return {error::wrong_size, "widths", i64(tiles), "must be below 2^60"};
+    return {error::wrong_size, "tile_bits", i64(tiles), "must be below 2^60"};
   if (sum_of_bits < tiles || sum_of_bits > tiles * max_bits)
-    return {error::out_of_range, "sum_of_bits", i64(sum_of_bits),
-            "every tile has a width of 1..8"};
+    return {error::out_of_range, "sum_of_bits", i64(sum_of_bits), "every tile has 1..8 bits"};
   if (const status s = check_array(sensitivity, i64(tiles), "sensitivity", one_per_tile); !s)
     return s;
   if (const status s = check_array(squared_range, i64(tiles), "squared_range", one_per_tile); !s)
     return s;
-  if (widths.data == nullptr && tiles > 0)
-    return {error::null_pointer, "widths", 0, "must not be null"};
-  if (overlap(widths.data, tiles, sensitivity.data, sensitivity.size_bytes()) ||
-      overlap(widths.data, tiles, squared_range.data, squared_range.size_bytes()))
-    return {error::overlap, "widths", 0, "must not overlap the arrays they are made from"};
-  return {};
+  if (const status s = check_not_null(tile_bits.data, tiles > 0, "tile_bits"); !s) return s;
+  return check_apart(
+      {tile_bits.data, tiles, "tile_bits"},
+      {bytes_of(sensitivity, "sensitivity"), bytes_of(squared_range, "squared_range")},
+      apart_from_outputs);
 }
 
-}  // namespace furl::detail
+}  // namespace detail
 
-namespace furl::host {
+namespace host {
 
 namespace detail {
 
@@ -102,7 +107,7 @@ inline double sum_squared_coded_ranges(const plan& p, const u8* metadata, i64 ti
   double terms[max_groups_per_tile] = {};
   const i64 groups = tile_elements / p.codec().group;
   const i64 begin = tile * groups;
-  const i64 end = (std::min)(begin + groups, p.num_groups());
+  const i64 end = (::std::min)(begin + groups, p.num_groups());
   for (i64 group = begin; group < end; ++group) {
     const float step = load_meta(metadata, 2 * group + 1, p.codec().meta);
     terms[group - begin] = squared_range(coded_range(step, bits));
@@ -142,14 +147,17 @@ granted_gains select_gains(i64 num_tiles, u64 raises, const Cost& cost_of_tile) 
 
 }  // namespace detail
 
-/// The summed squared ranges of the groups of each tile of x: what its error grows with. Groups
-/// that are not finite count as 0. A read of x of its own, since compress needs the widths that
-/// come of it; where those of the last step will do, a blob has the ranges already.
+/// Sums the squared ranges of the groups of each tile of x: what the error of a tile grows with.
+/// Groups that are not finite count as 0. This reads x once more than compress does, since compress
+/// needs the bits that come of it. Where those of the last step will do, a blob has the ranges
+/// already.
+/// p       : uniform or mixed. One with a window is refused: its codes are of residuals, whose
+/// ranges
+///           a blob has.
 /// x       : host, plan.num_elements() elements of any dtype, at any alignment.
-/// squared : host, plan.num_tiles() numbers; apart from x.
-/// The plan may be uniform or mixed. One with a window is refused: its codes are of residuals,
-/// whose ranges a blob has.
-/// Errors: see status. Allocates nothing.
+/// squared : host, plan.num_tiles() numbers, apart from x.
+/// pool    : threads to work with; none: the calling thread alone.
+/// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status squared_ranges(const plan& p, const_values x, span<double> squared,
                              thread_pool* pool = nullptr) {
   if (const status s = furl::detail::check_ranges_call(p, x, squared); !s) return s;
@@ -165,32 +173,39 @@ inline status squared_ranges(const plan& p, const_values x, span<double> squared
   return {};
 }
 
-/// The same from a blob, such as that of the last step: compress has stored the range of every
-/// group, rounded up to the metadata type. With a window it is that of the residuals.
-/// blob    : host, what compress wrote for the plan; aligned to 16 bytes.
-/// squared : as above; apart from the blob.
-/// options : for a mixed plan, the widths that the blob was made with.
+/// Sums the squared ranges of the groups of each tile as a blob has them, such as that of the last
+/// step: compress has stored the range of every group, rounded up to the metadata type. With a
+/// window it is that of the residuals.
+/// p       : the plan of the blob, not from plan::make_codes.
+/// blob    : host, the plan.size_bytes() bytes that compress wrote, aligned to 16 bytes.
+/// squared : host, plan.num_tiles() numbers, apart from the blob and the bits of tiles.
+/// o       : for a mixed plan the bits of tiles that the blob was made with.
+/// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status squared_ranges(const plan& p, const_bytes blob, span<double> squared,
                              const options& o = {}) {
   if (const status s = furl::detail::check_ranges_call(p, blob, squared); !s) return s;
-  if (const status s = detail::check_widths(p, o.tile_bits); !s) return s;
-  const auto* const widths = static_cast<const u8*>(o.tile_bits.data);
+  if (const status s = furl::detail::check_no_ranges(o.ranges); !s) return s;
+  if (const status s =
+          detail::check_bits_of_tiles(p, o.tile_bits, furl::detail::bytes_of(squared, "squared"));
+      !s)
+    return s;
+  const auto* const tile_bits = static_cast<const u8*>(o.tile_bits.data);
   const u8* const metadata = static_cast<const u8*>(blob.data) + p.meta_offset();
   detail::compute_shares(p.num_tiles(), o.pool, [&](i64 first, i64 last) {
     for (i64 tile = first; tile < last; ++tile)
       squared.data[tile] = detail::sum_squared_coded_ranges(
-          p, metadata, tile, widths == nullptr ? p.codec().bits : widths[tile]);
+          p, metadata, tile, tile_bits == nullptr ? p.codec().bits : tile_bits[tile]);
   });
   return {};
 }
 
-/// Sensitivities of tiles from those of equal parts of the tensor, such as its samples, or of the
-/// one part that is all of it. A tile that reaches over several gets the largest of theirs; what is
-/// negative or NaN counts as 0.
-/// of_parts : host, a positive number of them that divides plan.num_elements(). Part i is elements
+/// Makes sensitivities of tiles of those of equal parts of the tensor, such as its samples, or of
+/// the one part that is all of it. A tile that reaches over several gets the largest of theirs.
+/// What is negative or NaN counts as 0. p        : not from plan::make_codes. of_parts : host, a
+/// positive number of them that divides plan.num_elements(). Part i is elements
 ///            i * n .. (i + 1) * n - 1 of the tensor.
-/// of_tiles : host, plan.num_tiles() numbers; apart from of_parts.
-/// Errors: see status. Allocates nothing.
+/// of_tiles : host, plan.num_tiles() numbers, apart from of_parts.
+/// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status expand_sensitivity(const plan& p, span<const float> of_parts, span<float> of_tiles) {
   if (const status s = furl::detail::check_expand_call(p, of_parts, of_tiles); !s) return s;
   if (p.num_elements() == 0) return {};
@@ -203,41 +218,45 @@ inline status expand_sensitivity(const plan& p, span<const float> of_parts, span
   return {};
 }
 
-/// The widths of 1..8 that add up to sum_of_bits and make the sum over all tiles of
-///   sensitivity * squared_range / (2^width - 1)^2
-/// smallest, by granting bits one by one where they save most; where they save the same, to the
-/// narrower tile, then to the first. The tiles may be of one tensor or of several.
-/// sum_of_bits : what the plan was made for: 1..8 per tile.
-/// sensitivity   : host, one per tile. What is negative or NaN counts as 0, in squared_range too.
-/// squared_range : host, one per tile: see squared_ranges.
-/// widths        : host, one byte per tile; apart from the others.
-/// Errors: see status. Allocates nothing.
+/// Writes the bits of 1..8 for each tile that add up to sum_of_bits and make the sum over all tiles
+/// of
+///   sensitivity * squared_range / (2^bits - 1)^2
+/// smallest (ActNN, Chen et al., ICML 2021). Bits are granted one by one where they save most;
+/// where they save the same, to the tile that has fewer, then to the first. The tiles may be of one
+/// tensor or of several. sum_of_bits   : that of the plan or plans: 1..8 per tile. sensitivity   :
+/// host, one per tile. What is negative or NaN counts as 0, in squared_range too. squared_range :
+/// host, one per tile, as squared_ranges makes them. tile_bits     : host, one byte per tile, apart
+/// from the others. A bad argument is refused before anything is written: see status. Nothing is
+/// allocated.
 inline status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
-                              span<const double> squared_range, bytes widths) {
+                            span<const double> squared_range, bytes tile_bits) {
   if (const status s =
-          furl::detail::check_allocation(sum_of_bits, sensitivity, squared_range, widths);
+          furl::detail::check_allocation(sum_of_bits, sensitivity, squared_range, tile_bits);
       !s)
     return s;
   const float_environment environment;
-  const i64 num_tiles = i64(widths.size_bytes);
+  const i64 num_tiles = i64(tile_bits.size_bytes);
   const auto cost = [&](i64 tile) {
     return tile_cost(sensitivity.data[tile], squared_range.data[tile]);
   };
   detail::granted_gains granted =
       detail::select_gains(num_tiles, sum_of_bits - u64(num_tiles), cost);
   for (i64 tile = 0; tile < num_tiles; ++tile) {
-    int width = 1;
+    int allocated = 1;
     for (int bits = 1; bits < max_bits; ++bits) {
       const u64 key = gain_key(cost(tile), bits);
       const bool tie = key == granted.threshold && granted.ties > 0;
       if (tie) --granted.ties;
-      width += key > granted.threshold || tie ? 1 : 0;
+      allocated += key > granted.threshold || tie ? 1 : 0;
     }
-    static_cast<u8*>(widths.data)[tile] = u8(width);
+    static_cast<u8*>(tile_bits.data)[tile] = u8(allocated);
   }
   return {};
 }
 
-}  // namespace furl::host
+}  // namespace host
+}  // namespace furl
 
 FURL_HIDDEN_END
+
+#endif

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A table of up to 256 numbers that stand for values: what pack and unpack need to code values
-// without metadata (FORMAT.md, A9). It covers signs and masks, the levels of TinyScript and the
-// derivatives of few-bit activations, and is a plain value that host and device take alike.
-//
-// Values to codes by a codebook, and back to levels, in host memory (FORMAT.md, A9).
+// Codebooks: up to 256 numbers that stand for values. Values become codes of 1 to 8 bits without
+// any metadata, and codes become numbers again (FORMAT.md, A9). That covers signs and masks, the
+// levels of TinyScript (Fu et al., ICML 2020) and the derivatives of few-bit activations (Novikov
+// et al., ICML 2023). Calls for host memory; extra/codebook.cuh has them for device memory.
 
 #include "furl/config.hpp"
 #include "furl/types.hpp"
@@ -17,23 +16,24 @@
 #endif
 
 namespace furl {
-
 inline namespace v0_1 {
 
 inline constexpr int max_levels = 256;                 // of a codebook
 inline constexpr float smallest_positive = 0x1p-149f;  // x is above 0 if it is at least this
 
-/// How values become codes and what codes stand for. Entries beyond num_levels are not used.
+/// How values become codes, and the numbers that codes stand for. It is a plain value, which host
+/// and device take alike. Entries beyond num_levels are not used.
 struct codebook {
   int num_levels = 0;  // 2..256
-  /// nearest: the code of x is the number of thresholds that are at most x. stochastic: one of the
-  /// two levels around x, right on average; thresholds are not used. NaN gets code 0 either way.
+  /// With nearest rounding the code of x is the number of thresholds that are at most x. With
+  /// stochastic rounding it is that of one of the two levels around x, right on average, and
+  /// thresholds are not used. NaN gets code 0 either way.
   furl::rounding rounding = rounding::nearest;
   bool of_magnitudes = false;            // whether |x| is coded in place of x
   float threshold[max_levels - 1] = {};  // num_levels - 1 of them, ascending, none NaN
   float level[max_levels] = {};          // finite; for stochastic rounding ascending
 
-  /// Bits that a code needs: 1..8.
+  /// The bits that a code needs: 1..8.
   FURL_HD constexpr int bits() const {
     int b = 1;
     while (b < max_bits && (1 << b) < num_levels) ++b;
@@ -42,17 +42,17 @@ struct codebook {
 };
 
 }  // namespace v0_1
+}  // namespace furl
 
 #if !defined(__CUDACC_RTC__)
 
 FURL_HIDDEN_BEGIN
 
-// ---- Making codebooks -------------------------------------------------------------------------
-// num_levels is not checked here: calls refuse a codebook whose num_levels is not 2..256.
+namespace furl {
 
-/// Code 1 where x > 0, and 0 for everything else, -0 and NaN included. With levels 0 and 1 it is
-/// the mask of a ReLU, with -a and a the sign of auxiliary activation learning (Woo and Jeon,
-/// ICLR 2023).
+/// A codebook that gives code 1 where x > 0, and code 0 to everything else, -0 and NaN included.
+/// With levels 0 and 1 it is the mask of a ReLU, with -a and a the sign of auxiliary activation
+/// learning (Woo and Jeon, ICLR 2023).
 constexpr codebook positive_codebook(float low = 0.0f, float high = 1.0f) {
   codebook book;
   book.num_levels = 2;
@@ -62,8 +62,10 @@ constexpr codebook positive_codebook(float low = 0.0f, float high = 1.0f) {
   return book;
 }
 
-/// Each x becomes the nearest of the levels; half-way goes up.
-/// levels : num_levels numbers, finite and ascending.
+/// A codebook by which each x becomes the nearest of the levels. What is half-way between two
+/// becomes the upper one.
+/// levels     : num_levels numbers, finite and ascending.
+/// num_levels : 2..256. It is not checked here: calls refuse a codebook with another number.
 constexpr codebook nearest_codebook(const float* levels, int num_levels) {
   codebook book;
   book.num_levels = num_levels;
@@ -74,9 +76,10 @@ constexpr codebook nearest_codebook(const float* levels, int num_levels) {
   return book;
 }
 
-/// Each x becomes one of its two neighbouring levels at random, so that it is right on average;
-/// what lies beyond the levels becomes the first or the last.
-/// levels : num_levels numbers, finite and ascending, neighbours at least 2^-126 apart.
+/// A codebook by which each x becomes one of the two levels around it at random, so that it is
+/// right on average. What lies beyond the levels becomes the first or the last.
+/// levels     : num_levels numbers, finite and ascending, neighbours at least 2^-126 apart.
+/// num_levels : 2..256. It is not checked here: calls refuse a codebook with another number.
 constexpr codebook stochastic_codebook(const float* levels, int num_levels) {
   codebook book;
   book.num_levels = num_levels;
@@ -85,33 +88,27 @@ constexpr codebook stochastic_codebook(const float* levels, int num_levels) {
   return book;
 }
 
-FURL_HIDDEN_END
-
-#endif
-
-}  // namespace furl
-
-#if !defined(__CUDACC_RTC__)
-
-FURL_HIDDEN_BEGIN
-
-namespace furl::host {
+namespace host {
 
 /// Codes the values of x by a codebook.
+/// p    : from plan::make_codes.
 /// x    : host, plan.num_elements() elements of any dtype, at any alignment.
-/// book : at most 2^bits levels for a plan of `bits` bits.
-/// blob : host, plan.size_bytes() bytes or more; aligned to 16 bytes; apart from x.
-/// key  : of the random stream; each call takes another. Not used by nearest rounding.
-/// Errors: see status. The plan must come from plan::make_codes. Allocates nothing.
+/// book : has at most 2^bits levels for a plan of `bits` bits.
+/// blob : host, plan.size_bytes() bytes or more, aligned to 16 bytes, apart from x.
+/// key  : of the random stream; each call takes another. Nearest rounding does not use it.
+/// pool : threads to work with; none: the calling thread alone.
+/// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status pack(const plan& p, const_values x, const codebook& book, bytes blob, random_key key,
                    thread_pool* pool = nullptr);
 
-/// Writes the levels of packed codes, a code that names no level as 0. Values beyond the largest
-/// finite f16 or bf16 become that one.
-/// blob : host, the plan.size_bytes() bytes that pack wrote; aligned to 16 bytes.
-/// y    : host, plan.num_elements() elements of any dtype, at any alignment; all of them are
-///        written; apart from the blob.
-/// Errors: see status. The plan must come from plan::make_codes. Allocates nothing.
+/// Writes the level of each code of a blob. A code that names no level becomes 0, and a level
+/// beyond the largest finite f16 or bf16 becomes that. p    : from plan::make_codes. blob : host,
+/// the plan.size_bytes() bytes that pack wrote, aligned to 16 bytes. book : has at most 2^bits
+/// levels for a plan of `bits` bits. y    : host, plan.num_elements() elements of any dtype, at any
+/// alignment, apart from the blob.
+///        All of them are written.
+/// pool : threads to work with; none: the calling thread alone.
+/// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status unpack(const plan& p, const_bytes blob, const codebook& book, values y,
                      thread_pool* pool = nullptr);
 
@@ -119,13 +116,18 @@ inline status unpack(const plan& p, const_bytes blob, const codebook& book, valu
 /// g's dtype. A level of 0 gives +0, whatever g is: an infinity or NaN too. This is the backward
 /// pass of everything that multiplies gradients by a few numbers: ReLU, dropout, few-bit
 /// activations.
-/// g   : host, plan.num_elements() elements of any dtype, at any alignment; apart from the blob.
-/// out : likewise, of g's dtype; g itself, or apart from it.
-/// blob, book, errors: as unpack.
+/// p    : from plan::make_codes.
+/// blob : host, the plan.size_bytes() bytes that pack wrote, aligned to 16 bytes.
+/// book : has at most 2^bits levels for a plan of `bits` bits.
+/// g    : host, plan.num_elements() elements of any dtype, at any alignment.
+/// out  : host, as many elements of g's dtype, apart from the blob; g itself, or apart from it.
+/// pool : threads to work with; none: the calling thread alone.
+/// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, const_values g,
                               values out, thread_pool* pool = nullptr);
 
-}  // namespace furl::host
+}  // namespace host
+}  // namespace furl
 
 FURL_HIDDEN_END
 

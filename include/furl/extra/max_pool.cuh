@@ -2,30 +2,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE GRID. Max pooling with its window indices, one warp a tile of outputs; and its backward pass,
-// one thread a few inputs of a column, which needs no atomics.
-//
-// Max pooling that keeps the index of each maximum in its window, in as few bits as it needs, in
-// device memory (FORMAT.md, A11).
+// Max pooling that keeps the index of each maximum in its window, in as few bits as it needs, for
+// its backward pass (FORMAT.md, A11), in device memory. extra/max_pool.hpp has the same calls for
+// host memory, and the contract of each in full. What compress.cuh says of streams, launches and
+// errors holds here too. One warp pools a tile of outputs. One thread gathers the gradients of a
+// few inputs of a column, which needs no atomics.
 
 #include "furl/block/codes.cuh"
 #include "furl/block/layout.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
+#include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/launch.cuh"
+#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/extra/max_pool.hpp"
 #include "furl/detail/number.hpp"
 #include "furl/extra/max_pool.hpp"
+#include "furl/options.hpp"
 #include "furl/types.hpp"
 
 FURL_HIDDEN_BEGIN
 
-namespace furl::kernel {
+namespace furl {
+
+namespace kernel {
 
 /// The maximum of each window and its index, as packed codes.
 /// Neighbouring lanes take neighbouring outputs, so that their reads share lines. The codes then
 /// change lanes through shared memory.
-template <class T>
+template <class T, class Architectures>
 __global__ void __launch_bounds__(block_threads)
     max_pool(pool_geometry g, image_list outputs, const T* x, T* y, u8* blob) {
   __shared__ u32 codes_of_warp[warps_per_block][rows_per_tile * words_per_row];
@@ -61,7 +66,7 @@ __global__ void __launch_bounds__(block_threads)
 /// The gradient of the inputs.
 /// strips : images of as many columns, and one row for every gathered_rows of the inputs.
 /// (Four blocks at once are fewer than fit; without the number ptxas spills to have 32 registers.)
-template <class T>
+template <class T, class Architectures>
 __global__ void __launch_bounds__(block_threads, 4)
     max_pool_backward(pool_geometry g, image_list strips, const u8* blob, const T* gradient,
                       T* out) {
@@ -85,93 +90,78 @@ __global__ void __launch_bounds__(block_threads, 4)
   }
 }
 
-}  // namespace furl::kernel
-
-FURL_HIDDEN_END
+}  // namespace kernel
 
 #if !defined(__CUDACC_RTC__)
 
-FURL_HIDDEN_BEGIN
-
-namespace furl {
-
-namespace detail {
-
-inline status check_max_pool_memory(const void* x, const char* x_name, const void* y,
-                                    const char* y_name, const void* blob, dtype type,
-                                    const kernel::stream_scope& scope) {
-  if (const status s = check_element_alignment(x, type, x_name); !s) return s;
-  if (const status s = check_element_alignment(y, type, y_name); !s) return s;
-  return check_reachable(scope, {{x, x_name}, {y, y_name}, {blob, "blob"}});
-}
-
-}  // namespace detail
-
-/// y = the maximum of each window of x, and its index in the window, row-major, in the same pass.
-/// Of equal elements the first is chosen, of several NaN the last; NaN is above all.
-/// x      : device, p.num_inputs() elements of any dtype, aligned to one element.
-/// y      : device, p.num_outputs() elements of x's dtype; apart from x.
-/// blob   : device, p.codes().size_bytes() bytes or more; aligned to 16 bytes; apart from x and y.
-/// stream : as for compress.
-/// Errors: see status; nothing is launched for a bad argument. Allocates nothing and waits for
-/// nothing.
+/// Writes to y the maximum of each window of x, and to the blob its index in the window, in one
+/// pass, on a stream. As furl::host::max_pool, with the same values. x    : device, p.num_inputs()
+/// elements of any dtype, aligned to one element. y    : device, p.num_outputs() elements of x's
+/// dtype, aligned to one element, apart from x. blob : device, p.codes().size_bytes() bytes or
+/// more, aligned to 16 bytes, apart from x and y. Options for tiles and ranges are refused. Errors:
+/// see status; nothing is launched for a bad argument.
 template <class Architectures = kernel::architectures>
-status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob, cudaStream_t stream) {
-  const const_values out{y.data, y.type, y.num_elements};
-  if (const status s = detail::check_max_pool(p, x, "x", out, "y", {blob.data, blob.size_bytes});
+status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob, cudaStream_t stream,
+                const options& o = {}) {
+  if (const status s = detail::check_max_pool(p, x, "x", y, "y", blob); !s) return s;
+  if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
+  if (const status s = detail::check_element_alignment(y, "y"); !s) return s;
+  if (const status s = detail::check_extra_options(
+          p.codes(), o, {detail::bytes_of(y, "y"), detail::bytes_of(p.codes(), blob)});
       !s)
     return s;
   if (p.num_outputs() == 0) return {};
-  const kernel::stream_scope scope(stream);
-  if (const status s =
-          detail::check_max_pool_memory(x.data, "x", y.data, "y", blob.data, x.type, scope);
-      !s)
-    return s;
   const pool_geometry& g = p.geometry();
-  return with_type(x.type, [&](auto element) {
-    using type = decltype(element);
-    return kernel::launch(
-        kernel::max_pool<type>, kernel::blocks_for(p.codes().num_tiles()), kernel::block_threads,
-        stream, g, image_list(g.num_planes, g.rows.output, g.columns.output),
-        static_cast<const type*>(x.data), static_cast<type*>(y.data), static_cast<u8*>(blob.data));
-  });
+  const image_list outputs(g.num_planes, g.rows.output, g.columns.output);
+  return kernel::run_on(
+      stream, o.check_pointers, {{x.data, "x"}, {y.data, "y"}, {blob.data, "blob"}}, [&] {
+        return with_type(x.type, [&](auto element) {
+          using type = decltype(element);
+          return kernel::launch(kernel::max_pool<type, Architectures>,
+                                {kernel::blocks_for(p.codes().num_tiles())}, stream, g, outputs,
+                                static_cast<const type*>(x.data), static_cast<type*>(y.data),
+                                static_cast<u8*>(blob.data));
+        });
+      });
 }
 
-/// The gradient of the input: at each maximum those of the windows that chose it, added in f32 in
-/// the order of windows and rounded once; +0 elsewhere.
-/// blob   : device, what max_pool wrote; aligned to 16 bytes. Indices beyond the window are
-/// ignored. g      : device, p.num_outputs() elements of any dtype, aligned to one element; the
-/// gradient of
-///          y.
-/// out    : device, p.num_inputs() elements of g's dtype; apart from g and the blob.
-/// stream, errors: as for max_pool.
+/// Writes the gradient of the input of a max pooling, on a stream. As
+/// furl::host::max_pool_backward, with the same values. blob : device, what max_pool wrote, aligned
+/// to 16 bytes. Indices beyond the window are ignored. g    : device, the gradient of y:
+/// p.num_outputs() elements of any dtype, aligned to one element. out  : device, p.num_inputs()
+/// elements of g's dtype, aligned to one element, apart from g and the
+///        blob.
+/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
+/// argument.
 template <class Architectures = kernel::architectures>
 status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values g, values out,
-                         cudaStream_t stream) {
-  const const_values inputs{out.data, out.type, out.num_elements};
-  if (const status s = detail::check_max_pool(p, inputs, "out", g, "g", blob); !s) return s;
-  if (p.num_inputs() == 0) return {};
-  const kernel::stream_scope scope(stream);
-  if (const status s =
-          detail::check_max_pool_memory(out.data, "out", g.data, "g", blob.data, g.type, scope);
+                         cudaStream_t stream, const options& o = {}) {
+  if (const status s = detail::check_max_pool(p, out, "out", g, "g", blob); !s) return s;
+  if (const status s = detail::check_element_alignment(g, "g"); !s) return s;
+  if (const status s = detail::check_element_alignment(out, "out"); !s) return s;
+  if (const status s = detail::check_extra_options(p.codes(), o, {detail::bytes_of(out, "out")});
       !s)
     return s;
+  if (p.num_inputs() == 0) return {};
   const pool_geometry& geometry = p.geometry();
   const image_list strips(geometry.num_planes,
                           int(detail::ceil_div(geometry.rows.input, gathered_rows)),
                           geometry.columns.input);
   const i64 warps = detail::ceil_div(strips.num_elements, warp_threads);
-  return with_type(g.type, [&](auto element) {
-    using type = decltype(element);
-    return kernel::launch(kernel::max_pool_backward<type>, kernel::blocks_for(warps),
-                          kernel::block_threads, stream, geometry, strips,
-                          static_cast<const u8*>(blob.data), static_cast<const type*>(g.data),
-                          static_cast<type*>(out.data));
-  });
+  return kernel::run_on(
+      stream, o.check_pointers, {{out.data, "out"}, {g.data, "g"}, {blob.data, "blob"}}, [&] {
+        return with_type(g.type, [&](auto element) {
+          using type = decltype(element);
+          return kernel::launch(kernel::max_pool_backward<type, Architectures>,
+                                {kernel::blocks_for(warps)}, stream, geometry, strips,
+                                static_cast<const u8*>(blob.data), static_cast<const type*>(g.data),
+                                static_cast<type*>(out.data));
+        });
+      });
 }
+
+#endif
 
 }  // namespace furl
 
 FURL_HIDDEN_END
-
-#endif

@@ -2,38 +2,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What max pooling in host and in device memory share: sizes, and the checks of calls.
-//
-// Max pooling that keeps the index of each maximum in its window, in as few bits as it needs, in
-// host memory (FORMAT.md, A11).
+// Max pooling that keeps the index of each maximum in its window, in as few bits as it needs, for
+// its backward pass (FORMAT.md, A11). Calls for host memory; extra/max_pool.cuh has them for device
+// memory.
 
+#include "furl/config.hpp"
+#include "furl/detail/cells.hpp"
+#include "furl/detail/extra/max_pool.hpp"
+#include "furl/plan.hpp"
+#include "furl/types.hpp"
+
+#if !defined(__CUDACC_RTC__)
 #include <algorithm>
 
-#include "furl/compress.hpp"
-#include "furl/config.hpp"
 #include "furl/detail/checks.hpp"
-#include "furl/detail/extra/max_pool.hpp"
+#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
 #include "furl/detail/number.hpp"
-#include "furl/plan.hpp"
-#include "furl/types.hpp"
+#include "furl/thread_pool.hpp"
+#endif
 
 namespace furl {
 inline namespace v0_1 {
 
-/// Windows over the last two dimensions of a tensor: of height and width, in elements.
+/// The windows of a max pooling over the last two dimensions of a tensor: of height and width, in
+/// elements.
 struct pool_window {
   int kernel[2] = {2, 2};   // at most 256 elements together
   int stride[2] = {2, 2};   // from window to window
   int padding[2] = {0, 0};  // around the image, never chosen; at most half of the kernel
 };
 
-/// Sizes of a max pooling. Trivially copyable; made by make() only, so that one at hand is valid.
+/// The sizes of a max pooling. They can be copied as bytes, and are made by make() only, so that a
+/// plan at hand is a valid one.
 class max_pool_plan {
  public:
-  /// shape : of the input, images in the last two dimensions; (size + 2 padding - kernel) / stride
-  ///         + 1 windows along each, rounded down. An image has fewer than 2^30 elements.
+  /// Makes a plan, or says what is wrong with a size.
+  /// shape  : of the input, whose images are the last two dimensions. An image has fewer than 2^30
+  ///          elements. Along each dimension there are (size + 2 padding - kernel) / stride + 1
+  ///          windows, rounded down.
+  /// window : the same for all images.
   static constexpr result<max_pool_plan> make(const extents& shape, const pool_window& window);
 
   /// No images.
@@ -55,8 +64,6 @@ class max_pool_plan {
 };
 
 }  // namespace v0_1
-
-// ---- Making a plan ----------------------------------------------------------------------------
 
 FURL_HIDDEN_BEGIN
 
@@ -134,46 +141,32 @@ FURL_HIDDEN_BEGIN
 
 namespace detail {
 
-/// The checks of both passes: an array of the inputs' size, one of the outputs', and the blob.
+/// The arrays of both passes: one of the inputs' size, one of the outputs', and the blob, all
+/// apart.
 inline status check_max_pool(const max_pool_plan& p, const_values inputs, const char* inputs_name,
                              const_values outputs, const char* outputs_name, const_bytes blob) {
   const plan& codes = p.codes();
   if (inputs.num_elements != p.num_inputs())
     return {error::wrong_size, inputs_name, inputs.num_elements,
             "must have as many elements as the input's shape"};
-  if (inputs.data == nullptr && inputs.num_elements > 0)
-    return {error::null_pointer, inputs_name, 0, "must not be null"};
-  if (const status s =
-          check_elements(codes, outputs.data, outputs.num_elements, outputs.type, outputs_name);
-      !s)
+  if (const status s = check_not_null(inputs.data, inputs.num_elements > 0, inputs_name); !s)
     return s;
+  if (const status s = check_elements(codes, outputs, outputs_name); !s) return s;
   if (inputs.type != outputs.type)
     return {error::out_of_range, inputs_name, i64(inputs.type), "must have the other's dtype"};
-  if (const status s = check_blob(codes, blob.data, blob.size_bytes); !s) return s;
-  if (const status s = check_apart(codes, blob.data, inputs.data, inputs.size_bytes(), inputs_name);
+  if (const status s = check_blob(codes, blob); !s) return s;
+  const named_bytes input_bytes = bytes_of(inputs, inputs_name);
+  const named_bytes output_bytes = bytes_of(outputs, outputs_name);
+  if (const status s = check_apart(bytes_of(codes, blob), {input_bytes, output_bytes},
+                                   "must not overlap the blob");
       !s)
     return s;
-  if (const status s =
-          check_apart(codes, blob.data, outputs.data, outputs.size_bytes(), outputs_name);
-      !s)
-    return s;
-  if (p.num_outputs() > 0 &&
-      overlap(inputs.data, inputs.size_bytes(), outputs.data, outputs.size_bytes()))
-    return {error::overlap, outputs_name, 0, "must not overlap the other array"};
-  return {};
+  return check_apart(input_bytes, {output_bytes}, "must not overlap the other array");
 }
 
 }  // namespace detail
 
-FURL_HIDDEN_END
-
-#endif
-
-}  // namespace furl
-
-FURL_HIDDEN_BEGIN
-
-namespace furl::host {
+namespace host {
 
 namespace detail {
 
@@ -203,7 +196,7 @@ void gather_rows(const max_pool_plan& p, const u8* blob, const void* g, void* ou
   const pool_geometry& geometry = p.geometry();
   const int width = geometry.columns.input;
   const i64 first_output = image * geometry.rows.output * geometry.columns.output;
-  const int rows = (std::min)(gathered_rows, geometry.rows.input - row);
+  const int rows = (::std::min)(gathered_rows, geometry.rows.input - row);
   for (int column = 0; column < width; ++column) {
     float sum[gathered_rows];
     gather_gradients(
@@ -217,19 +210,16 @@ void gather_rows(const max_pool_plan& p, const u8* blob, const void* g, void* ou
 
 }  // namespace detail
 
-/// y = the maximum of each window of x, and its index in the window, row-major, in the same pass.
-/// Of equal elements the first is chosen, of several NaN the last; NaN is above all.
-/// x    : host, p.num_inputs() elements of any dtype, at any alignment.
-/// y    : host, p.num_outputs() elements of x's dtype; apart from x.
-/// blob : host, p.codes().size_bytes() bytes or more; aligned to 16 bytes; apart from x and y.
-/// Errors: see status. Allocates nothing.
+/// Writes to y the maximum of each window of x, and to the blob its index in the window, row by
+/// row, in one pass. Of equal elements the first is chosen, of several NaN the last. NaN is above
+/// all. p    : from max_pool_plan::make. x    : host, p.num_inputs() elements of any dtype, at any
+/// alignment. y    : host, p.num_outputs() elements of x's dtype, apart from x. blob : host,
+/// p.codes().size_bytes() bytes or more, aligned to 16 bytes, apart from x and y. pool : threads to
+/// work with; none: the calling thread alone. A bad argument is refused before anything is written:
+/// see status. Nothing is allocated.
 inline status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob,
                        thread_pool* pool = nullptr) {
-  const const_values out{y.data, y.type, y.num_elements};
-  if (const status s =
-          furl::detail::check_max_pool(p, x, "x", out, "y", {blob.data, blob.size_bytes});
-      !s)
-    return s;
+  if (const status s = furl::detail::check_max_pool(p, x, "x", y, "y", blob); !s) return s;
   if (p.num_outputs() == 0) return {};
   const pool_geometry& g = p.geometry();
   const image_list outputs(g.num_planes, g.rows.output, g.columns.output);
@@ -244,16 +234,18 @@ inline status max_pool(const max_pool_plan& p, const_values x, values y, bytes b
   return {};
 }
 
-/// The gradient of the input: at each maximum those of the windows that chose it, added in f32 in
-/// the order of windows and rounded once; +0 elsewhere.
-/// blob : host, what max_pool wrote; aligned to 16 bytes. Indices beyond the window are ignored.
-/// g    : host, p.num_outputs() elements of any dtype, at any alignment; the gradient of y.
-/// out  : host, p.num_inputs() elements of g's dtype; apart from g and the blob.
-/// Errors: see status. Allocates nothing.
+/// Writes the gradient of the input of a max pooling. At each maximum that is the sum of the
+/// gradients of the windows that chose it, added in f32 in the order of windows and rounded once;
+/// elsewhere it is +0.
+/// p    : from max_pool_plan::make.
+/// blob : host, what max_pool wrote, aligned to 16 bytes. Indices beyond the window are ignored.
+/// g    : host, the gradient of y: p.num_outputs() elements of any dtype, at any alignment.
+/// out  : host, p.num_inputs() elements of g's dtype, apart from g and the blob.
+/// pool : threads to work with; none: the calling thread alone.
+/// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values g,
                                 values out, thread_pool* pool = nullptr) {
-  const const_values inputs{out.data, out.type, out.num_elements};
-  if (const status s = furl::detail::check_max_pool(p, inputs, "out", g, "g", blob); !s) return s;
+  if (const status s = furl::detail::check_max_pool(p, out, "out", g, "g", blob); !s) return s;
   const i64 strips = furl::detail::ceil_div(p.geometry().rows.input, gathered_rows);
   with_type(g.type, [&](auto element) {
     detail::for_each_unit(p.geometry().num_planes * strips, pool, [&](i64 strip) {
@@ -264,6 +256,9 @@ inline status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_
   return {};
 }
 
-}  // namespace furl::host
+}  // namespace host
+}  // namespace furl
 
 FURL_HIDDEN_END
+
+#endif

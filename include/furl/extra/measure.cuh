@@ -2,13 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE WARP. How far values are from the elements of a tile, group by group. The order of the sums
-// is that of host/measure.hpp.
-//
-// ONE GRID. What a blob has kept of x: sums over groups, one warp a tile, and over arrays of sums.
-// The order of every sum is that of host/measure.hpp.
-//
-// How far what a blob decodes to is from what was compressed, in device memory.
+// How far what a blob decodes to is from what was compressed, in device memory. extra/measure.hpp
+// has the same call for host memory, the contract in full, and the order of the sums. What
+// compress.cuh says of streams, launches and errors holds here too.
 
 #include "furl/block/decompress.cuh"
 #include "furl/block/layout.cuh"
@@ -21,21 +17,24 @@
 #include "furl/detail/device/means_warp.cuh"
 #include "furl/detail/extra/checks.hpp"
 #include "furl/extra/measure.hpp"
+#include "furl/options.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 
+FURL_HIDDEN_BEGIN
+
 namespace furl {
 
-/// The sums of the lane whose index differs in the bits of `lanes`.
+/// The sums of the lane whose index differs in the bits of `lanes`, but for num_poisoned.
 __device__ __forceinline__ quality shuffle_xor(const quality& q, int lanes) {
   return {shuffle_xor(q.sum_error, lanes), shuffle_xor(q.sum_squared_error, lanes),
-          shuffle_xor(q.sum_squares, lanes)};
+          shuffle_xor(q.sum_squares, lanes), 0};
 }
 
 /// Sums over the lane's group.
 /// Threads : one warp, all lanes. Shared : none. Sync : within the warp.
 /// Shapes  : x, a : tiles of which `count` elements are present; `group` of them share a result.
-/// Result  : in every lane for its group (group_of_lane).
+/// Result  : in every lane for its group (group_of_lane); num_poisoned is 0.
 template <class T>
 __device__ __forceinline__ quality measure_groups(const tile_fragment<T>& x,
                                                   const tile_fragment<float>& a, int count,
@@ -61,35 +60,31 @@ __device__ __forceinline__ quality measure_groups(const tile_fragment<T>& x,
   }
   const auto sum = [](double left, double right) { return add_rn(left, right); };
   quality mine{reduce_rows(error, lane, sum), reduce_rows(squared_error, lane, sum),
-               reduce_rows(squares, lane, sum)};
+               reduce_rows(squares, lane, sum), 0};
   for_each_distance(group,
                     [&](int distance) { mine = combine(mine, shuffle_xor(mine, distance)); });
   return mine;
 }
 
-}  // namespace furl
-
-FURL_HIDDEN_BEGIN
-
-namespace furl::kernel {
+namespace kernel {
 
 inline constexpr int sum_threads = 1024;  // of sum_qualities
 
-/// Measures the groups of all tiles.
+/// Measures the groups of all tiles, one warp a tile.
 /// Lfc: whether the blob has an LFC part; the locator is not used otherwise.
-template <class T, bool Lfc>
+template <class T, bool Lfc, class Architectures>
 __global__ void __launch_bounds__(block_threads)
     measure(blob_layout layout, cell_locator locator, const T* x, const u8* blob, quality* groups) {
   const lane_group mine = group_of_lane(lane_index(), layout.group);
   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
     const int count = elements_in_tile(layout.num_elements, tile);
-    const tile_place place = layout.place_of(tile);
-    if (place.bits == 0) continue;
     tile_fragment<T> elements;
     load_tile(x + tile * tile_elements, count, elements);
+    coded_tile coded;
+    if (!load_coded_tile(layout, tile, blob, coded)) continue;
     tile_fragment<float> values;
-    dequantize_tile(blob + place.offset, blob + layout.meta_offset, tile, count,
-                    layout.codec_of(place), values);
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row) dequantize_row(coded, row, values.word[row]);
     if constexpr (Lfc) {
       __shared__ lfc_table table_of_warp[warps_per_block];
       lfc_table& table = table_of_warp[warp_index()];
@@ -98,74 +93,71 @@ __global__ void __launch_bounds__(block_threads)
                    [&](int row, float4 mean) { add_to_row(values.word[row], mean); });
       __syncwarp();  // the table is used again
     }
-    const quality sum = measure_groups(elements, values, count, layout.group);
-    if (mine.is_first && mine.begin < count) groups[mine.index(tile)] = canonical(sum);
+    quality sum = measure_groups(elements, values, count, layout.group);
+    if (mine.is_first && mine.begin < count) {
+      sum.num_poisoned = is_nan(coded.group.x) ? 1 : 0;
+      groups[mine.index(tile)] = canonical(sum);
+    }
   }
 }
 
-/// Sums every 1024 terms, one block each.
-template <int Threads = sum_threads>
-__global__ void __launch_bounds__(Threads)
+/// Adds up every 1024 terms, one block each.
+template <class Architectures>
+__global__ void __launch_bounds__(sum_threads)
     sum_qualities(const quality* terms, i64 count, quality* sums) {
-  static_assert(Threads == warp_threads * warp_threads, "a warp for the sums of the warps");
+  static_assert(sum_threads == warp_threads * warp_threads, "a warp for the sums of the warps");
   __shared__ double of_warp[3][warp_threads];  // not qualities, which have initial values
-  const i64 i = i64(blockIdx.x) * Threads + threadIdx.x;
-  quality sum = i < count ? terms[i] : quality{};
-  FURL_UNROLL
-  for (int distance = 1; distance < warp_threads; distance *= 2)
-    sum = combine(sum, shuffle_xor(sum, distance));
+  __shared__ i64 poisoned_of_warp[warp_threads];
+  const auto sum_of_lanes = [](quality sum) {
+    FURL_UNROLL
+    for (int distance = 1; distance < warp_threads; distance *= 2) {
+      const i64 others = __shfl_xor_sync(full_warp, sum.num_poisoned, distance);
+      quality other = shuffle_xor(sum, distance);
+      other.num_poisoned = others;
+      sum = combine(sum, other);
+    }
+    return sum;
+  };
+  const i64 i = i64(blockIdx.x) * sum_threads + threadIdx.x;
+  quality sum = sum_of_lanes(i < count ? terms[i] : quality{});
+  const int warp = int(threadIdx.x) / warp_threads;
   if (lane_index() == 0) {
-    const int warp = int(threadIdx.x) / warp_threads;
     of_warp[0][warp] = sum.sum_error;
     of_warp[1][warp] = sum.sum_squared_error;
     of_warp[2][warp] = sum.sum_squares;
+    poisoned_of_warp[warp] = sum.num_poisoned;
   }
   __syncthreads();
-  if (threadIdx.x >= warp_threads) return;
-  sum = {of_warp[0][threadIdx.x], of_warp[1][threadIdx.x], of_warp[2][threadIdx.x]};
-  FURL_UNROLL
-  for (int distance = 1; distance < warp_threads; distance *= 2)
-    sum = combine(sum, shuffle_xor(sum, distance));
-  if (threadIdx.x == 0) sums[blockIdx.x] = canonical(sum);
+  if (warp > 0) return;
+  const int lane = int(threadIdx.x);
+  sum =
+      sum_of_lanes({of_warp[0][lane], of_warp[1][lane], of_warp[2][lane], poisoned_of_warp[lane]});
+  if (lane == 0) sums[blockIdx.x] = canonical(sum);
 }
 
-}  // namespace furl::kernel
-
-FURL_HIDDEN_END
+}  // namespace kernel
 
 #if !defined(__CUDACC_RTC__)
 
-FURL_HIDDEN_BEGIN
-
-namespace furl {
-
 namespace detail {
 
-/// Sums that one level of sums of 1024 makes of `count` terms.
-constexpr i64 count_sums(i64 count) {
-  return ceil_div(count, kernel::sum_threads);
-}
-
-/// All sums of `count` terms but the last, level after level.
+/// All sums of 1024 terms that the sum of `count` terms takes but the last, level after level.
 constexpr i64 count_partial_sums(i64 count) {
   i64 all = 0;
-  for (i64 level = count_sums(count); level > 1; level = count_sums(level)) all += level;
+  while ((count = ceil_div(count, kernel::sum_threads)) > 1) all += count;
   return all;
 }
 
 /// Adds up groups, by way of a workspace for the partial sums.
 template <class Architectures>
-status launch_total(span<const quality> groups, quality* partial, quality* total,
+status launch_total(const quality* terms, i64 count, quality* partial, quality* total,
                     cudaStream_t stream) {
-  const quality* terms = groups.data;
-  i64 count = groups.size;
   while (true) {
-    const i64 sums = count_sums(count);
-    quality* const out = sums == 1 ? total : partial;
-    if (const status s = kernel::launch(kernel::sum_qualities<>, unsigned(sums),
-                                        kernel::sum_threads, stream, terms, count, out);
-        !s || sums == 1)
-      return s;
+    const i64 sums = ceil_div(count, kernel::sum_threads);
+    const status s =
+        kernel::launch(kernel::sum_qualities<Architectures>, {unsigned(sums), kernel::sum_threads},
+                       stream, terms, count, sums == 1 ? total : partial);
+    if (!s || sums == 1) return s;
     terms = partial;
     partial += sums;
     count = sums;
@@ -174,63 +166,71 @@ status launch_total(span<const quality> groups, quality* partial, quality* total
 
 }  // namespace detail
 
-/// Bytes of workspace that measure needs.
+/// The bytes of workspace that measure needs for a plan.
 constexpr u64 measure_workspace_bytes(const plan& p) {
-  return workspace_bytes(p) + u64(detail::count_partial_sums(p.num_groups())) * sizeof(quality);
+  return u64(detail::count_partial_sums(p.num_groups())) * sizeof(quality);
 }
 
-/// Measures what a blob has kept of x: sums over every group and over all of x, in one read of both
-/// and without decompressing to memory. As host::measure, with the same results to the bit.
-/// x      : device, the plan.num_elements() elements that were compressed, aligned to one element;
-///          to four, it is fast.
-/// blob   : device, the plan.size_bytes() bytes that compress wrote; aligned to 16 bytes.
-/// groups : device, plan.num_groups() sums; apart from the others.
-/// total  : device, one sum, of all groups; apart from the others.
-/// stream : as for compress.
-/// options: its workspace must have measure_workspace_bytes(plan) bytes, aligned to 8.
-/// Errors: see status; nothing is launched for a bad argument. Allocates nothing and waits for
-/// nothing.
+/// Measures what a blob has kept of x, on a stream: sums over every group and over all of x. As
+/// furl::host::measure, with the same results to the bit.
+/// x         : device, the plan.num_elements() elements that were compressed, aligned to one
+///             element; to four, it is fast.
+/// blob      : device, the plan.size_bytes() bytes that compress wrote, aligned to 16 bytes.
+/// groups    : device, plan.num_groups() sums, apart from the others.
+/// total     : device, one sum, that of all groups, apart from the others.
+/// workspace : device, measure_workspace_bytes(plan) bytes or more, aligned to 8, apart from the
+///             others. It serves one call at a time.
+/// o         : for a mixed plan the bits of tiles that the blob was made with, and their index.
+/// Ranges are refused. Errors: see status; nothing is launched for a bad argument.
 template <class Architectures = kernel::architectures>
 status measure(const plan& p, const_values x, const_bytes blob, span<quality> groups,
-               quality* total, cudaStream_t stream, const options& o = {}) {
-  if (const status s = detail::check_call(p, x, "x", blob, o); !s) return s;
+               quality* total, bytes workspace, cudaStream_t stream, const options& o = {}) {
   if (const status s = detail::check_quality(p, x, blob, groups, total); !s) return s;
-  if (measure_workspace_bytes(p) > 0) {
-    if (const status s =
-            detail::check_workspace(o.workspace, measure_workspace_bytes(p), "options.workspace",
-                                    "must have at least measure_workspace_bytes(plan) bytes");
-        !s)
-      return s;
-  }
-  const kernel::stream_scope scope(stream);
-  if (const status s = detail::check_reachable(scope, {{x.data, "x"},
-                                                       {blob.data, "blob"},
-                                                       {groups.data, "groups"},
-                                                       {total, "total"},
-                                                       {o.tile_bits.data, "options.tile_bits"},
-                                                       {o.workspace.data, "options.workspace"}});
+  if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
+  const u64 needed = measure_workspace_bytes(p);
+  if (const status s = detail::check_workspace(
+          workspace, needed, "must have at least measure_workspace_bytes(plan) bytes");
       !s)
     return s;
-  if (p.num_elements() == 0)
-    return kernel::cuda_status(cudaMemsetAsync(total, 0, sizeof *total, stream), "stream");
-  blob_layout layout;
-  if (const status s = detail::launch_layout<Architectures>(p, o, stream, layout); !s) return s;
-  const cell_locator locator = p.has_lfc() ? cell_locator(p.grid()) : cell_locator();
-  const status s = with_type(x.type, [&](auto element) {
-    using type = decltype(element);
-    const auto function = p.has_lfc() ? kernel::measure<type, true> : kernel::measure<type, false>;
-    return kernel::launch(function, kernel::blocks_for(layout.num_tiles), kernel::block_threads,
-                          stream, layout, locator, static_cast<const type*>(x.data),
-                          static_cast<const u8*>(blob.data), groups.data);
-  });
-  if (!s) return s;
-  auto* const partial =
-      reinterpret_cast<quality*>(static_cast<u8*>(o.workspace.data) + workspace_bytes(p));
-  return detail::launch_total<Architectures>({groups.data, groups.size}, partial, total, stream);
+  const detail::named_bytes of_groups = detail::bytes_of(groups, "groups");
+  const detail::named_bytes of_total = detail::total_bytes(total);
+  const detail::named_bytes scratch{workspace.data, needed, "workspace"};
+  if (const status s = detail::check_apart(
+          scratch, {detail::bytes_of(x, "x"), detail::bytes_of(p, blob), of_groups, of_total},
+          "must not overlap the workspace");
+      !s)
+    return s;
+  if (const status s = detail::check_extra_options(p, o, {of_groups, of_total, scratch}); !s)
+    return s;
+  return kernel::run_on(
+      stream, o.check_pointers,
+      {{x.data, "x"},
+       {blob.data, "blob"},
+       {groups.data, "groups"},
+       {total, "total"},
+       {needed > 0 ? workspace.data : nullptr, "workspace"},
+       {o.tile_bits.data, "options.tile_bits"},
+       {o.tile_index.data, "options.tile_index"}},
+      [&] {
+        if (p.num_elements() == 0)
+          return kernel::cuda_status(cudaMemsetAsync(total, 0, sizeof *total, stream), "stream");
+        const status s = with_type(x.type, [&](auto element) {
+          using type = decltype(element);
+          const auto function = p.has_lfc() ? kernel::measure<type, true, Architectures>
+                                            : kernel::measure<type, false, Architectures>;
+          return kernel::launch(
+              function, {kernel::blocks_for(p.num_tiles())}, stream, blob_layout(p, o),
+              p.has_lfc() ? cell_locator(p.grid()) : cell_locator(),
+              static_cast<const type*>(x.data), static_cast<const u8*>(blob.data), groups.data);
+        });
+        if (!s) return s;
+        return detail::launch_total<Architectures>(
+            groups.data, groups.size, static_cast<quality*>(workspace.data), total, stream);
+      });
 }
+
+#endif
 
 }  // namespace furl
 
 FURL_HIDDEN_END
-
-#endif

@@ -2,20 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How far what a blob decodes to is from what was compressed.
-//
-// How far what a blob decodes to is from what was compressed, in host memory.
+// How far what a blob decodes to is from what was compressed: sums of errors over groups and over a
+// tensor. Calls for host memory; extra/measure.cuh has them for device memory.
 
+#include "furl/config.hpp"
+#include "furl/detail/number.hpp"
+#include "furl/types.hpp"
+
+#if !defined(__CUDACC_RTC__)
 #include <algorithm>
 
-#include "furl/compress.hpp"
-#include "furl/config.hpp"
 #include "furl/detail/checks.hpp"
+#include "furl/detail/extra/checks.hpp"
+#include "furl/detail/host/decompress.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
-#include "furl/detail/number.hpp"
+#include "furl/options.hpp"
 #include "furl/plan.hpp"
-#include "furl/types.hpp"
+#endif
 
 namespace furl {
 inline namespace v0_1 {
@@ -25,6 +29,7 @@ struct quality {
   double sum_error = 0;          // of a - x, each rounded to f32
   double sum_squared_error = 0;  // of the squares of those
   double sum_squares = 0;        // of x^2
+  i64 num_poisoned = 0;          // groups that decode to NaN (FORMAT.md, A3)
 
   /// Of `num_elements` elements: the mean of a - x.
   FURL_HD double bias(i64 num_elements) const { return sum_error / double(num_elements); }
@@ -41,21 +46,18 @@ struct quality {
 
 }  // namespace v0_1
 
-/// @{
-/// Of all three sums.
 FURL_HD constexpr bool operator==(const quality& a, const quality& b) {
   return a.sum_error == b.sum_error && a.sum_squared_error == b.sum_squared_error &&
-         a.sum_squares == b.sum_squares;
+         a.sum_squares == b.sum_squares && a.num_poisoned == b.num_poisoned;
 }
 FURL_HD constexpr bool operator!=(const quality& a, const quality& b) {
   return !(a == b);
 }
-/// @}
 
 /// Sums over the elements of both.
 FURL_HD quality combine(const quality& a, const quality& b) {
   return {add_rn(a.sum_error, b.sum_error), add_rn(a.sum_squared_error, b.sum_squared_error),
-          add_rn(a.sum_squares, b.sum_squares)};
+          add_rn(a.sum_squares, b.sum_squares), a.num_poisoned + b.num_poisoned};
 }
 
 /// Sums over those of q and one element more. The squares are exact, so that they need no rounding
@@ -63,7 +65,7 @@ FURL_HD quality combine(const quality& a, const quality& b) {
 FURL_HD quality add_element(const quality& q, float x, float a) {
   const double error = to_f64(sub_rn(a, x));
   return {add_rn(q.sum_error, error), add_square(q.sum_squared_error, error),
-          add_square(q.sum_squares, to_f64(x))};
+          add_square(q.sum_squares, to_f64(x)), 0};
 }
 
 /// Over four elements: over two each, added.
@@ -75,33 +77,37 @@ FURL_HD quality quality_of(const float (&x)[4], const float (&a)[4]) {
 
 /// As it is written: any NaN is furl's own.
 FURL_HD quality canonical(const quality& q) {
-  return {canonical(q.sum_error), canonical(q.sum_squared_error), canonical(q.sum_squares)};
+  return {canonical(q.sum_error), canonical(q.sum_squared_error), canonical(q.sum_squares),
+          q.num_poisoned};
 }
 
 }  // namespace furl
+
+#if !defined(__CUDACC_RTC__)
 
 FURL_HIDDEN_BEGIN
 
 namespace furl::detail {
 
+inline named_bytes total_bytes(const quality* total) {
+  return {total, sizeof *total, "total"};
+}
+
+/// The arrays of measure, but for options.
 inline status check_quality(const plan& p, const_values x, const_bytes blob, span<quality> groups,
                             const quality* total) {
+  if (const status s = check_coded(p, x, "x", blob); !s) return s;
   if (const status s = check_array(groups, p.num_groups(), "groups", "must have one sum per group");
       !s)
     return s;
-  if (total == nullptr) return {error::null_pointer, "total", 0, "must not be null"};
-  if (reinterpret_cast<std::uintptr_t>(total) % alignof(quality) != 0)
-    return {error::misaligned, "total", 0, "must be aligned to its elements"};
-  const auto overlaps = [&](const void* data, u64 size) {
-    return overlap(data, size, x.data, x.size_bytes()) ||
-           overlap(data, size, blob.data, p.size_bytes());
-  };
-  if (overlaps(groups.data, groups.size_bytes()))
-    return {error::overlap, "groups", 0, "must not overlap x or the blob"};
-  if (overlaps(total, sizeof *total) ||
-      overlap(total, sizeof *total, groups.data, groups.size_bytes()))
-    return {error::overlap, "total", 0, "must not overlap x, the blob or the groups"};
-  return {};
+  if (const status s = check_array(span<const quality>{total, 1}, 1, "total", ""); !s) return s;
+  for (const named_bytes& input : {bytes_of(x, "x"), bytes_of(p, blob)})
+    if (const status s = check_apart(input, {bytes_of(groups, "groups"), total_bytes(total)},
+                                     "must not overlap x or the blob");
+        !s)
+      return s;
+  return check_apart(bytes_of(groups, "groups"), {total_bytes(total)},
+                     "must not overlap the groups");
 }
 
 }  // namespace furl::detail
@@ -155,47 +161,54 @@ class quality_tree {
 
 /// The groups of tiles first..last - 1.
 template <class T>
-void measure_tiles(const plan& p, const void* x, const u8* blob, const_bytes widths, i64 first,
+void measure_tiles(const plan& p, const void* x, const u8* blob, const_bytes tile_bits, i64 first,
                    i64 last, quality* groups) {
   element_reader elements(p, x);
-  decompressor<float, output::replace> decoder(p, blob, nullptr, widths);
+  decompressor<float, output::replace> decoder(p, blob, nullptr, tile_bits);
   alignas(64) float values[tile_elements] = {};
   alignas(64) float present[tile_elements] = {};
   const int group = p.codec().group;
+  const u8* const metadata = blob + p.meta_offset();
   for (i64 tile = first; tile < last; ++tile) {
     const int count = elements_in_tile(p, tile);
     const float* of_x = elements.tile<T>(tile);
     decoder.decompress_tile(tile, reinterpret_cast<u8*>(values));
     if (count < tile_elements) {  // what is absent adds +0
-      std::copy(of_x, of_x + count, present);
-      std::fill(present + count, present + tile_elements, 0.0f);
-      std::fill(values + count, values + tile_elements, 0.0f);
+      ::std::copy(of_x, of_x + count, present);
+      ::std::fill(present + count, present + tile_elements, 0.0f);
+      ::std::fill(values + count, values + tile_elements, 0.0f);
       of_x = present;
     }
     for (int begin = 0; begin < count; begin += group) {
-      groups[(tile * tile_elements + begin) / group] =
-          canonical(quality_of_group(of_x + begin, values + begin, group));
+      const i64 index = (tile * tile_elements + begin) / group;
+      groups[index] = canonical(quality_of_group(of_x + begin, values + begin, group));
+      groups[index].num_poisoned = is_nan(load_meta(metadata, 2 * index, p.codec().meta)) ? 1 : 0;
     }
   }
 }
 
 }  // namespace detail
 
-/// Measures what a blob has kept of x: sums over every group and over all of x, in one read of both
-/// and without decompressing to memory. a is what decompress gives in f32.
+/// Measures what a blob has kept of x: sums over every group and over all of x, of x and what
+/// decompress gives in f32. Both are read once, and nothing is decompressed to memory. The order of
+/// the sums, which are in f64, is fixed, so that they depend neither on threads nor on whether host
+/// or device adds up. First every four elements of a group, two and two. Then the eight sums of 32
+/// elements, whose halves are added to each other. From there on, through groups to the total,
+/// neighbours pairwise, as if +0 filled up each group and the groups to a power of two.
+/// p      : the plan of the blob, not from plan::make_codes.
 /// x      : host, the plan.num_elements() elements that were compressed, at any alignment.
-/// blob   : host, the plan.size_bytes() bytes that compress wrote; aligned to 16 bytes.
-/// groups : host, plan.num_groups() sums; apart from the others.
-/// total  : host, one sum, of all groups; apart from the others.
-/// Sums are in f64 and in a fixed order: over every four elements of a group, over the eight sums
-/// of 32, which have their halves added to each other, and from there on, through groups to the
-/// total, pairwise, neighbours first, as if +0 filled up each group and the groups to a power of
-/// two. So they do not depend on threads, and the device has the same.
-/// Errors: see status. Allocates nothing.
+/// blob   : host, the plan.size_bytes() bytes that compress wrote, aligned to 16 bytes.
+/// groups : host, plan.num_groups() sums, apart from the others.
+/// total  : host, one sum, that of all groups, apart from the others.
+/// o      : for a mixed plan the bits of tiles that the blob was made with.
+/// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status measure(const plan& p, const_values x, const_bytes blob, span<quality> groups,
                       quality* total, const options& o = {}) {
-  if (const status s = detail::check_call(p, x, "x", blob, o); !s) return s;
   if (const status s = furl::detail::check_quality(p, x, blob, groups, total); !s) return s;
+  if (const status s = furl::detail::check_no_ranges(o.ranges); !s) return s;
+  for (const furl::detail::named_bytes& output :
+       {furl::detail::bytes_of(groups, "groups"), furl::detail::total_bytes(total)})
+    if (const status s = detail::check_bits_of_tiles(p, o.tile_bits, output); !s) return s;
   with_type(x.type, [&](auto element) {
     detail::compute_shares(p.num_tiles(), o.pool, [&](i64 first, i64 last) {
       detail::measure_tiles<decltype(element)>(p, x.data, static_cast<const u8*>(blob.data),
@@ -212,3 +225,5 @@ inline status measure(const plan& p, const_values x, const_bytes blob, span<qual
 }  // namespace furl::host
 
 FURL_HIDDEN_END
+
+#endif

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE THREAD. What one more bit is worth to a tile (ActNN, Chen et al., ICML 2021).
-// The gradient variance that a tile's codes add is at most proportional to
+// ONE THREAD. What one more bit is worth to a tile (ActNN, Chen et al., ICML 2021). The gradient
+// variance that a tile's codes add is at most proportional to
 //   cost / (2^bits - 1)^2,   cost = sensitivity * (sum of the squared ranges of its groups).
-// That is convex in bits: giving out bits in the order of what they save is optimal. All in
-// binary64, where no product of these numbers overflows, nor vanishes.
+// That is convex in bits: giving out bits in the order of what they save is optimal. All of it is
+// in binary64, where no product of these numbers overflows, nor vanishes.
 
 #include "furl/config.hpp"
 #include "furl/detail/number.hpp"
@@ -15,7 +15,7 @@
 namespace furl {
 
 /// The square of a group's range, exactly. 0 if the range is not finite: the group is poisoned
-/// then, whatever its width.
+/// then, whatever its bits.
 FURL_HD double squared_range(float range) {
   const double d = is_finite(range) ? to_f64(range) : 0.0;
   return mul_rn(d, d);
@@ -46,13 +46,13 @@ FURL_HD constexpr double saved_share(int bits) {
   return 1.0 / (before * before) - 1.0 / (after * after);
 }
 
-inline constexpr int max_raises = max_bits - 1;  // of a tile, from a width of 1
+inline constexpr int max_raises = max_bits - 1;  // of a tile, from 1 bit
 inline constexpr int gain_key_bits = 63;         // of gain_key
 
 /// What a tile of that cost gains from going from `bits` to bits + 1, as an integer in the order in
 /// which gains are granted, the largest first: the gain to 50 binary digits, and where these are
-/// equal, the narrower tile first. A tile's keys fall with bits; so those of no cost share evenly.
-/// Pre: bits is 1..7.
+/// equal, the tile of fewer bits first. A tile's keys fall with bits; so those of no cost share
+/// evenly. Pre: bits is 1..7.
 FURL_HD u64 gain_key(double cost, int bits) {
   constexpr double share[max_bits] = {0,
                                       saved_share(1),

@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE WARP. Values to codes by a codebook, and back to levels (FORMAT.md, A9).
-//
-// ONE GRID. Values to codes by a codebook, back to levels, and levels times gradients (FORMAT.md, A9).
-// One warp a tile.
+// ONE WARP. Tiles of values to codes by a codebook, and back to levels (FORMAT.md, A9).
+// ONE GRID. The kernels of extra/codebook.cuh, one warp a tile.
 
 #include "furl/block/codes.cuh"
 #include "furl/block/compress.cuh"
@@ -13,7 +11,7 @@
 #include "furl/block/layout.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
-#include "furl/detail/device/compress.cuh"
+#include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/launch.cuh"
 #include "furl/detail/extra/one_bit.cuh"
 #include "furl/detail/extra/threshold_search.cuh"
@@ -79,7 +77,8 @@ __device__ __forceinline__ void encode_stochastic(const tile_fragment<T>& x,
   for (int row = 0; row < rows_per_tile; ++row) {
     unpack_row<T>(x.word[row], inside.word[row]);
     FURL_UNROLL
-    for (int k = 0; k < 4; ++k) inside.word[row][k] = clamp_to_range(inside.word[row][k], first, last);
+    for (int k = 0; k < 4; ++k)
+      inside.word[row][k] = clamp_to_range(inside.word[row][k], first, last);
   }
   encode_nearest<Bits>(inside, tree, codes);
   FURL_UNROLL
@@ -124,13 +123,7 @@ __device__ __forceinline__ void scale_row(u32 codes, const level_table& table, r
   pack_row<T>(v, word);
 }
 
-}  // namespace furl
-
-FURL_HIDDEN_END
-
-FURL_HIDDEN_BEGIN
-
-namespace furl::kernel {
+namespace kernel {
 
 /// Where the codes of a tile begin, in bytes from the blob's base.
 __device__ __forceinline__ i64 codes_begin(i64 tile, int bits) {
@@ -153,7 +146,7 @@ __device__ __forceinline__ int load_tile_of(const T* x, i64 num_elements, i64 nu
 
 /// Codes by thresholds.
 /// SearchBits : book.bits(). bits: of a packed code, at least as many.
-template <class T, int SearchBits>
+template <class T, int SearchBits, class Architectures>
 __global__ void __launch_bounds__(block_threads)
     pack_nearest(i64 num_elements, i64 num_vector_tiles, int bits,
                  const FURL_GRID_CONSTANT codebook book, const T* x, u8* blob) {
@@ -174,7 +167,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 /// Codes between levels; likewise.
-template <class T, int SearchBits>
+template <class T, int SearchBits, class Architectures>
 __global__ void __launch_bounds__(block_threads)
     pack_stochastic(i64 num_elements, i64 num_vector_tiles, int bits,
                     const FURL_GRID_CONSTANT codebook book, const T* x, u8* blob,
@@ -201,7 +194,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 /// Two levels in one bit: 1 where x, not its magnitude, is at least the threshold.
-template <class T>
+template <class T, class Architectures>
 __global__ void __launch_bounds__(block_threads) pack_binary(masked_arrays<T> a, float threshold) {
   const u32 least = threshold_word<T>(threshold);
   for_each_masked_tile<false>(a, [&](const tile_fragment<T>& x, int count, i64, u32* word) {
@@ -210,7 +203,7 @@ __global__ void __launch_bounds__(block_threads) pack_binary(masked_arrays<T> a,
 }
 
 /// Levels of codes.
-template <class T>
+template <class T, class Architectures>
 __global__ void __launch_bounds__(block_threads)
     unpack_levels(i64 num_elements, int bits, const FURL_GRID_CONSTANT codebook book,
                   const u8* blob, T* y) {
@@ -233,7 +226,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 /// Gradients times levels of codes. out may be g.
-template <class T>
+template <class T, class Architectures>
 __global__ void __launch_bounds__(block_threads)
     multiply_levels(i64 num_elements, int bits, const FURL_GRID_CONSTANT codebook book,
                     const u8* blob, const T* g, T* out) {
@@ -256,13 +249,14 @@ __global__ void __launch_bounds__(block_threads)
 
 /// One bit with levels 0 and `level`, which is not 0.
 /// Scales : false if level is 1.
-template <class T, bool Scales>
+template <class T, bool Scales, class Architectures>
 __global__ void __launch_bounds__(block_threads) multiply_binary(masked_arrays<T> a, float level) {
   for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int, i64, const u32* word) {
     scale_binary<Scales>(load_word(word), level, x);
   });
 }
 
-}  // namespace furl::kernel
+}  // namespace kernel
+}  // namespace furl
 
 FURL_HIDDEN_END

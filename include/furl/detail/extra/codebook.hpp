@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Values to codes by a codebook, and back to levels, in host memory (FORMAT.md, A9), and the checks of
-// such calls.
+// What the calls of extra/codebook.hpp are made of: the checks of codebooks, and the way of a tile
+// of 1024 values to codes and back.
 
 #include <cstring>
 
 #include "furl/config.hpp"
 #include "furl/detail/checks.hpp"
+#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/host/random.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
@@ -57,45 +58,22 @@ inline status check_codebook(const codebook& book, int bits) {
   return book.rounding == rounding::nearest ? check_thresholds(book) : check_gaps(book);
 }
 
-/// The checks of calls between an array of values and codes in a blob.
+/// An array of values and codes in a blob.
 inline status check_coded_values(const plan& p, const_values array, const char* argument,
                                  const_bytes blob) {
   if (const status s = check_kind(p, true); !s) return s;
-  if (const status s = check_elements(p, array.data, array.num_elements, array.type, argument); !s)
-    return s;
-  if (const status s = check_blob(p, blob.data, blob.size_bytes); !s) return s;
-  return check_apart(p, blob.data, array.data, array.size_bytes(), argument);
+  if (const status s = check_elements(p, array, argument); !s) return s;
+  if (const status s = check_blob(p, blob); !s) return s;
+  return check_apart(bytes_of(p, blob), {bytes_of(array, argument)}, "must not overlap the blob");
 }
 
-/// An output that is made element by element from an input of the same size: of the same dtype, and
-/// the same array or one apart.
-inline status check_elementwise(const_values input, values output, const char* argument) {
-  if (output.num_elements != input.num_elements)
-    return {error::wrong_size, argument, output.num_elements,
-            "must have as many elements as the input"};
-  if (output.type != input.type)
-    return {error::out_of_range, argument, i64(output.type), "must have the dtype of the input"};
-  if (output.data == nullptr && output.num_elements > 0)
-    return {error::null_pointer, argument, 0, "must not be null"};
-  if (output.num_elements > 0 && output.data != input.data &&
-      overlap(output.data, output.size_bytes(), input.data, input.size_bytes()))
-    return {error::overlap, argument, 0, "must be the input itself or not overlap it"};
-  return {};
-}
-
-/// Codes in a blob, an array, and an output that is made of both.
+/// Codes in a blob, an array, and an array that is made from it element by element.
 inline status check_coded_output(const plan& p, const_values input, const char* input_name,
-                                 values output, const char* output_name, const_bytes blob) {
+                                 const_values output, const char* output_name, const_bytes blob) {
   if (const status s = check_coded_values(p, input, input_name, blob); !s) return s;
   if (const status s = check_elementwise(input, output, output_name); !s) return s;
-  return check_apart(p, blob.data, output.data, output.size_bytes(), output_name);
-}
-
-/// An input, an output, and a mask of one bit that is made along with it.
-inline status check_masked(const plan& p, const_values x, values y, const_bytes blob) {
-  if (const status s = check_coded_output(p, x, "x", y, "y", blob); !s) return s;
-  if (p.codec().bits == 1) return {};
-  return {error::wrong_plan, "plan", 0, "must come from plan::make_codes with 1 bit"};
+  return check_apart(bytes_of(p, blob), {bytes_of(output, output_name)},
+                     "must not overlap the blob");
 }
 
 }  // namespace furl::detail
@@ -103,7 +81,6 @@ inline status check_masked(const plan& p, const_values x, values y, const_bytes 
 namespace furl::host {
 
 namespace detail {
-
 
 /// counts[i] = how many thresholds are at most x[i], for a tile. One loop over all of them is
 /// faster than a search as long as they are few. Pre: thresholds has 255 numbers, ascending, NaN
@@ -125,7 +102,7 @@ inline void count_thresholds(const float* __restrict x, const float* __restrict 
   }
 }
 
-/// Makes codes of tiles.
+/// Makes codes of tiles. It refers to the codebook, which must outlive it.
 class value_coder {
  public:
   value_coder(const codebook& book, random_key key) : book_(book), key_(key) {
@@ -150,7 +127,7 @@ class value_coder {
     } else {
       count_thresholds(x, thresholds_, num_thresholds_, codes);
     }
-    std::memset(codes + count, 0, static_cast<std::size_t>(tile_elements - count));
+    ::std::memset(codes + count, 0, static_cast<::std::size_t>(tile_elements - count));
   }
 
  private:
@@ -194,7 +171,8 @@ class level_reader {
     if (num_levels_ == 2 && p.codec().bits == 1) {  // selects, which vectorise
       const u32 low = bits_of(level_[0]);
       const u32 high = bits_of(level_[1]);
-      for (int i = 0; i < tile_elements; ++i) v[i] = float_of(select_bits(codes[i] != 0, high, low));
+      for (int i = 0; i < tile_elements; ++i)
+        v[i] = float_of(select_bits(codes[i] != 0, high, low));
     } else {
       for (int i = 0; i < tile_elements; ++i) v[i] = level_[codes[i]];
     }
@@ -209,8 +187,7 @@ class level_reader {
 
 inline status pack(const plan& p, const_values x, const codebook& book, bytes blob, random_key key,
                    thread_pool* pool) {
-  const const_bytes out{blob.data, blob.size_bytes};
-  if (const status s = furl::detail::check_coded_values(p, x, "x", out); !s) return s;
+  if (const status s = furl::detail::check_coded_values(p, x, "x", blob); !s) return s;
   if (const status s = furl::detail::check_codebook(book, p.codec().bits); !s) return s;
   const detail::value_coder coder(book, key);
   with_type(x.type, [&](auto element) {
@@ -228,8 +205,7 @@ inline status pack(const plan& p, const_values x, const codebook& book, bytes bl
 
 inline status unpack(const plan& p, const_bytes blob, const codebook& book, values y,
                      thread_pool* pool) {
-  const const_values out{y.data, y.type, y.num_elements};
-  if (const status s = furl::detail::check_coded_values(p, out, "y", blob); !s) return s;
+  if (const status s = furl::detail::check_coded_values(p, y, "y", blob); !s) return s;
   if (const status s = furl::detail::check_codebook(book, p.codec().bits); !s) return s;
   const detail::level_reader levels(book);
   with_type(y.type, [&](auto element) {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE THREAD. Max pooling of images: one output with its index in the window, and the gradient of
-// one input, gathered from the outputs that it may have given (FORMAT.md, A11).
+// ONE THREAD. Max pooling of images: an output with its index in the window, and the gradients of a
+// few inputs, gathered from the outputs that they may have given (FORMAT.md, A11).
 
 #include "furl/config.hpp"
 #include "furl/detail/cells.hpp"

@@ -2,11 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE THREAD. What codebooks, masks and dropout do to single elements, in as few instructions as
+// ONE WARP. Codes of one bit (FORMAT.md, A9): masks, signs and what is multiplied by them, with the
+// operations on single elements that codebooks and dropout need too, in as few instructions as
 // there can be, which compilers do not find by themselves.
-//
-// ONE WARP. Codes of one bit (FORMAT.md, A9): masks, signs and what is multiplied by them. A row of
-// 16-bit elements is compared and masked in pairs.
 //
 // ONE GRID. The walk of kernels that do little more than to move elements and one bit for each:
 // addresses and checks would cost as much as the work if every tile had its own.
@@ -21,7 +19,6 @@
 #include "furl/detail/number.hpp"
 
 #if !defined(__CUDACC_RTC__)
-#include <algorithm>
 #include <cstdint>
 #endif
 
@@ -99,14 +96,6 @@ __device__ __forceinline__ float clamp_to_range(float x, float lo, float hi) {
   return r;
 }
 
-}  // namespace furl
-
-FURL_HIDDEN_END
-
-FURL_HIDDEN_BEGIN
-
-namespace furl {
-
 namespace detail {
 
 /// Rows from Row on, behind those in `word`.
@@ -137,10 +126,10 @@ __device__ __forceinline__ void scale_binary_rows(u32 word, float level, tile_fr
   if constexpr (Row < rows_per_tile) {
     auto& row = x.word[Row];
     if constexpr (sizeof(T) == 4) {
-      row[0] = mul_rn(keep_by_bit<Row>(row[0], word), level);
-      row[1] = mul_rn(keep_by_bit<Row + 8>(row[1], word), level);
-      row[2] = mul_rn(keep_by_bit<Row + 16>(row[2], word), level);
-      row[3] = mul_rn(keep_by_bit<Row + 24>(row[3], word), level);
+      row[0] = keep_by_bit<Row>(mul_rn(row[0], level), word);
+      row[1] = keep_by_bit<Row + 8>(mul_rn(row[1], level), word);
+      row[2] = keep_by_bit<Row + 16>(mul_rn(row[2], level), word);
+      row[3] = keep_by_bit<Row + 24>(mul_rn(row[3], level), word);
     } else {
       if constexpr (Scales) {
         float v[4];
@@ -181,13 +170,7 @@ __device__ __forceinline__ void scale_binary(u32 word, float level, tile_fragmen
   detail::scale_binary_rows<0, Scales>(word, level, x);
 }
 
-}  // namespace furl
-
-FURL_HIDDEN_END
-
-FURL_HIDDEN_BEGIN
-
-namespace furl::kernel {
+namespace kernel {
 
 /// Blocks whose warps have a few tiles each, which share the cost of tables and addresses.
 FURL_HD constexpr unsigned blocks_of_few_tiles(i64 num_tiles) {
@@ -198,8 +181,8 @@ FURL_HD constexpr unsigned blocks_of_few_tiles(i64 num_tiles) {
 /// Tiles that are whole, if the array is aligned to four elements, else 0.
 template <class T>
 i64 num_vector_tiles(const T* x, i64 num_elements) {
-  return reinterpret_cast<std::uintptr_t>(x) % (4 * sizeof(T)) == 0 ? num_elements / tile_elements
-                                                                    : 0;
+  return reinterpret_cast<::std::uintptr_t>(x) % (4 * sizeof(T)) == 0 ? num_elements / tile_elements
+                                                                      : 0;
 }
 #endif
 
@@ -216,11 +199,12 @@ struct masked_arrays {
   /// Of `count` elements.
   masked_arrays(i64 count, const T* in, T* out, u32* codes)
       : num_elements(count),
-        num_vector_tiles(
-            (std::min)(kernel::num_vector_tiles(in, count), kernel::num_vector_tiles(out, count))),
+        num_vector_tiles(kernel::num_vector_tiles(in, count)),
         x(in),
         y(out),
-        mask(codes) {}
+        mask(codes) {
+    if (kernel::num_vector_tiles(out, count) == 0) num_vector_tiles = 0;
+  }
 #endif
 };
 
@@ -270,6 +254,7 @@ __device__ __forceinline__ void for_each_masked_tile(const masked_arrays<T>& a,
   }
 }
 
-}  // namespace furl::kernel
+}  // namespace kernel
+}  // namespace furl
 
 FURL_HIDDEN_END

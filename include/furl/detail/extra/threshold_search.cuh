@@ -3,9 +3,9 @@
 #pragma once
 
 // ONE WARP. How many thresholds of a codebook are at most x (FORMAT.md, A9): a search in a tree of
-// four branches in shared memory, two bits of the code for one load, which lanes of a warp seldom
-// dispute. 16-bit elements are compared in pairs where the device can, with thresholds that are
-// rounded up to their type: no element lies between.
+// four branches in shared memory, two bits of the code for one load, for which lanes of a warp
+// seldom compete. 16-bit elements are compared in pairs where the device can, with thresholds that
+// are rounded up to their type: no element lies between.
 
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
@@ -209,7 +209,12 @@ __device__ __forceinline__ void encode_nearest(const tile_fragment<T>& x,
                                                const threshold_tree<T>& tree,
                                                u32 (&codes)[rows_per_tile]) {
   const u32 nodes = u32(__cvta_generic_to_shared(tree.node));
-  const auto root = Bits % 2 == 0 ? tree.node[0] : tree.half;
+  typename threshold_tree<T>::node_type root{};
+  if constexpr (Bits % 2 == 0) {
+    root = tree.node[0];
+  } else {
+    root.threshold[0] = tree.half.threshold[0];  // the others are not written
+  }
   FURL_UNROLL
   for (int row = 0; row < rows_per_tile; ++row)
     codes[row] = detail::search_row<Bits, T>(x.word[row], nodes, root);
