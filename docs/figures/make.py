@@ -4,22 +4,32 @@
 """Draws the figures of README.md and FORMAT.md from data in the tree: python3 docs/figures/make.py
 
 Needs matplotlib. The data are demo.csv and host_speed.csv beside this file, bench/counts/counts.csv, and
-test/data/golden.json, whose blobs hold the layout that is drawn.
+test/data/golden.json, whose blobs hold the layout that is drawn. Each figure carries a digest of them and of
+this file; with --check, nothing is drawn, and a figure of other data is an error.
 """
 
 import csv
+import hashlib
 import json
 import math
 import pathlib
-
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-from matplotlib.patches import FancyArrowPatch, Rectangle
+import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+DATA = [HERE / "make.py", HERE / "demo.csv", HERE / "host_speed.csv", ROOT / "bench/counts/counts.csv"]
+DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in DATA)).hexdigest()
+
+if "--check" in sys.argv:
+    old = [path.name for path in sorted(HERE.glob("*.png")) if DIGEST.encode() not in path.read_bytes()]
+    sys.exit(f"drawn from other data: {', '.join(old)}; run docs/figures/make.py" if old else 0)
+
+import matplotlib  # noqa: E402
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.patches import FancyArrowPatch, Rectangle  # noqa: E402
+
 INK, GREY, PALE = "#222222", "#777777", "#e4e4e4"
 BLUE, ORANGE, GREEN = "#1f6f9f", "#d9731a", "#3f8f5f"
 ROW_COLOURS = ["#1f6f9f", "#5aa0c8", "#9cc9e2", "#cfe5f2", "#f6dfc9", "#efb988", "#d9731a", "#9c4f0d"]
@@ -36,8 +46,7 @@ def table(path):
 
 
 def save(figure, name):
-    # No date or version in the file: the same data give the same bytes.
-    figure.savefig(HERE / name, bbox_inches="tight", pad_inches=0.2, metadata={"Software": None})
+    figure.savefig(HERE / name, bbox_inches="tight", pad_inches=0.2, metadata={"Software": None, "Source": DIGEST})
     plt.close(figure)
 
 
