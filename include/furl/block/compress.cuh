@@ -3,16 +3,16 @@
 #pragma once
 
 // ONE WARP. From a tile in registers to its part of the blob: ranges of its groups, their metadata,
-// random bits, codes, packing (FORMAT.md, A3 to A6). Every element is touched once, and never leaves
-// the registers in between.
-//
-// ONE WARP. Ranges that are given for the groups of a tile, and its elements within them.
+// random bits, codes, packing (FORMAT.md, A3 to A6). Every element is touched once, and never
+// leaves the registers in between. ONE BLOCK. The same for a run of tiles, with the means of cells.
 
 #include "furl/block/codes.cuh"
+#include "furl/block/layout.cuh"
 #include "furl/block/min_max.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
 #include "furl/detail/device/intrinsics.cuh"
+#include "furl/detail/device/means.cuh"
 #include "furl/detail/quantize.hpp"
 #include "furl/detail/ranges.hpp"
 
@@ -84,14 +84,25 @@ __device__ __forceinline__ void quantize_tile(const tile_fragment<T>& x, const g
   }
 }
 
-namespace detail {
-
-/// The rest of compress_tile, with the parameters of the lane's group.
+/// Compresses a tile of elements, or of residuals, with a range of each group.
+/// Threads : one warp, all lanes with the same arguments but x and range.
+/// Shapes  : x          : a tile of which `count` elements are present, the others repeat the last
+///                        (as load_tile leaves them).
+///           range      : of the lane's group (group_of_lane). Both NaN poison it.
+///           tile       : its index in the tensor.
+///           tile_codes : global, 128 * bits bytes, aligned to 4: where the tile's codes begin.
+///           metadata   : global, the blob's metadata part, aligned to 16.
+/// Shared  : none. Sync : within the warp.
+/// Post    : the tile's codes, and the pairs of the groups that begin in its `count` elements.
+/// Pre     : 1 <= count <= 1024, and 1024 for all tiles but the last; lo <= x <= hi of its group,
+///           unless that is NaN.
 template <class T>
-__device__ __forceinline__ void store_tile(const tile_fragment<T>& x, const lane_group& place,
-                                           const group_params& mine, int count, i64 tile,
-                                           const tile_codec& c, random_key key, u8* tile_codes,
-                                           u8* metadata) {
+__device__ __forceinline__ void compress_tile_in_range(const tile_fragment<T>& x, min_max range,
+                                                       int count, i64 tile, const tile_codec& c,
+                                                       random_key key, u8* tile_codes,
+                                                       u8* metadata) {
+  const lane_group place = group_of_lane(lane_index(), c.group);
+  const group_params mine = make_group(range.lo, range.hi, c.bits, c.meta);
   if (place.is_first && place.begin < count)
     store_group(metadata, place.index(tile), c.meta, mine.lo, mine.step);
   u32 codes[rows_per_tile];
@@ -100,43 +111,13 @@ __device__ __forceinline__ void store_tile(const tile_fragment<T>& x, const lane
   store_codes(codes, c.bits, tile_codes);
 }
 
-}  // namespace detail
-
-/// Compresses a tile of elements, or of residuals.
-/// Threads : one warp, all lanes with the same arguments but x.
-/// Shapes  : x          : a tile of which `count` elements are present, the others repeat the last
-///                        (as load_tile leaves them).
-///           tile       : its index in the tensor.
-///           tile_codes : global, 128 * bits bytes, aligned to 4: where the tile's codes begin.
-///           metadata   : global, the blob's metadata part, aligned to 16.
-/// Shared  : none. Sync : within the warp.
-/// Post    : the tile's codes, and the pairs of the groups that begin in its `count` elements.
-/// Pre     : 1 <= count <= 1024, and 1024 for all tiles but the last.
+/// The same with the smallest and the largest element of each group as its range.
 template <class T>
 __device__ __forceinline__ void compress_tile(const tile_fragment<T>& x, int count, i64 tile,
                                               const tile_codec& c, random_key key, u8* tile_codes,
                                               u8* metadata) {
-  const lane_group place = group_of_lane(lane_index(), c.group);
-  const min_max range = tile_min_max(x, c.group);
-  const group_params mine = make_group(range.lo, range.hi, c.bits, c.meta);
-  detail::store_tile(x, place, mine, count, tile, c, key, tile_codes, metadata);
+  compress_tile_in_range(x, tile_min_max(x, c.group), count, tile, c, key, tile_codes, metadata);
 }
-
-/// The same with a range of the lane's group (group_of_lane) that is given. Both NaN poison it.
-/// Pre     : also lo <= x <= hi of its group, unless that is NaN.
-template <class T>
-__device__ __forceinline__ void compress_tile_in_range(const tile_fragment<T>& x, min_max range,
-                                                       int count, i64 tile, const tile_codec& c,
-                                                       random_key key, u8* tile_codes,
-                                                       u8* metadata) {
-  const lane_group place = group_of_lane(lane_index(), c.group);
-  const group_params mine = make_group(range.lo, range.hi, c.bits, c.meta);
-  detail::store_tile(x, place, mine, count, tile, c, key, tile_codes, metadata);
-}
-
-}  // namespace furl
-
-namespace furl {
 
 /// Range of the lane's group, from the pairs of all its elements.
 /// Threads : one warp, all lanes with the same arguments.
@@ -188,5 +169,97 @@ __device__ __forceinline__ min_max saturate_tile(const range_map& given, i64 til
   }
   return ends;
 }
+
+// ---- Tiles of a blob -------------------------------------------------------------------------
+
+/// Zeroes what the parts of a blob are padded with.
+/// Threads : one warp, all lanes. Shared : none. Sync : none.
+__device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blob) {
+  const int lane = lane_index();
+  const u64 end = lane < blob_alignment ? layout.lfc_offset : layout.size_bytes;
+  const u64 begin = lane < blob_alignment ? layout.meta_end : layout.lfc_end;
+  const u64 at = begin + u64(lane % blob_alignment);
+  if (at < end) blob[at] = 0;
+}
+
+/// Compresses a tile of elements, or of residuals, into its place in a blob.
+/// Threads : one warp, all lanes with the same arguments but x.
+/// Shapes  : x    : tile `tile` of the tensor, as load_tile leaves it.
+///           blob : global, layout.size_bytes bytes, aligned to 16.
+/// Shared  : none. Sync : within the warp.
+/// Post    : the tile's codes and metadata; by tile 0 also what pads the parts of the blob.
+template <class T>
+__device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 tile,
+                                              const tile_fragment<T>& x, random_key key, u8* blob) {
+  if (tile == 0) clear_padding(layout, blob);
+  const tile_place place = layout.place_of(tile);
+  if (place.bits == 0) return;
+  compress_tile(x, elements_in_tile(layout.num_elements, tile), tile, layout.codec_of(place), key,
+                blob + place.offset, blob + layout.meta_offset);
+}
+
+/// The same with ranges that are given, to whose ends elements beyond them are moved.
+/// Shapes  : also given : made on the host of the plan and the ranges.
+///           x          : is changed.
+__device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 tile,
+                                              const range_map& given, tile_fragment<float>& x,
+                                              random_key key, u8* blob) {
+  if (tile == 0) clear_padding(layout, blob);
+  const tile_place place = layout.place_of(tile);
+  if (place.bits == 0) return;
+  const int count = elements_in_tile(layout.num_elements, tile);
+  const tile_codec codec = layout.codec_of(place);
+  const min_max ends = saturate_tile(given, tile, count, codec.group, x);
+  compress_tile_in_range(x, ends, count, tile, codec, key, blob + place.offset,
+                         blob + layout.meta_offset);
+}
+
+/// Compression of a block's run of tiles, with or without means (LFC), in a kernel of one's own:
+/// elements are loaded, can be used and stored elsewhere while they are in registers, and are
+/// compressed. DIVISION (Wang et al., ICML 2023) with means, ActNN (Chen et al., ICML 2021)
+/// without. Path    : layout.means.path, for which the kernel is compiled (with_path). Threads :
+/// one-dimensional blocks of layout.num_threads() threads, layout.num_blocks() of them. Shared  :
+/// layout.shared_bytes() bytes of dynamic shared memory, aligned to 16.
+template <lfc_path Path>
+class block_compress {
+ public:
+  /// Threads : one block, all threads. Sync : none.
+  __device__ __forceinline__ block_compress(const block_layout& layout, const tile_run& run,
+                                            void* shared)
+      : layout_(layout), run_(run), means_(layout, run, shared) {}
+
+  /// Loads the warp's tile, and works out the means that the block's elements have part in.
+  /// Threads : one block, all threads.
+  /// Shapes  : source : array_elements or mapped_elements of all elements of the tensor.
+  ///           blob   : global, layout.size_bytes bytes, aligned to 16; with lfc_path::table its
+  ///                    LFC part must have been written, by pool_cells in a kernel before.
+  /// Sync    : the block. Result : v, where run.count is positive; absent elements repeat the last.
+  template <class Source>
+  __device__ __forceinline__ void load(const Source& source, u8* blob,
+                                       tile_fragment<float>& v) const {
+    means_.load(source, blob + layout_.lfc_offset, v);
+  }
+
+  /// Compresses what load has loaded; v is changed.
+  /// Threads : a warp, all lanes, of those whose run.count is positive. Sync : within the warp.
+  /// Post    : the run's part of the blob, padding included.
+  __device__ __forceinline__ void compress(tile_fragment<float>& v, random_key key,
+                                           u8* blob) const {
+    means_.subtract(blob + layout_.lfc_offset, v);
+    compress_tile(layout_, run_.tile, v, key, blob);
+  }
+
+  /// The same with ranges of the residuals that are given.
+  __device__ __forceinline__ void compress(tile_fragment<float>& v, const range_map& given,
+                                           random_key key, u8* blob) const {
+    means_.subtract(blob + layout_.lfc_offset, v);
+    compress_tile(layout_, run_.tile, given, v, key, blob);
+  }
+
+ private:
+  const block_layout& layout_;
+  const tile_run& run_;
+  const detail::means_of<Path> means_;
+};
 
 }  // namespace furl

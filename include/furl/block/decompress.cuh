@@ -6,9 +6,11 @@
 // (FORMAT.md, A7).
 
 #include "furl/block/codes.cuh"
+#include "furl/block/layout.cuh"
 #include "furl/block/min_max.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
+#include "furl/detail/device/means.cuh"
 #include "furl/detail/device/pairs.cuh"
 #include "furl/detail/number.hpp"
 
@@ -38,24 +40,14 @@ __device__ __forceinline__ coded_tile load_coded_tile(const u8* tile_codes, cons
   return loaded;
 }
 
-/// Values of the lane's four elements of a row, before any LFC is added. Absent elements have
-/// values without meaning. Threads : one warp, all lanes with the same row. Shared : none. Sync :
-/// within the warp.
+/// Values of the lane's four elements of a row, before any LFC is added.
+/// Threads : one warp, all lanes with the same row. Shared : none. Sync : within the warp.
+/// Result  : x; values of absent elements have no meaning.
 __device__ __forceinline__ void dequantize_row(const coded_tile& coded, int row, float (&x)[4]) {
   const float lo = shuffle_in_eight(coded.group.x, row);
   const float step = shuffle_in_eight(coded.group.y, row);
   FURL_UNROLL
   for (int k = 0; k < 4; ++k) x[k] = fma_rn(byte_to_f32(coded.codes[row], u32(k)), step, lo);
-}
-
-/// The two in one, for a whole tile.
-/// Threads, Shapes, Shared, Pre : as load_coded_tile. Sync : within the warp.
-__device__ __forceinline__ void dequantize_tile(const u8* tile_codes, const u8* metadata, i64 tile,
-                                                int count, const tile_codec& c,
-                                                tile_fragment<float>& x) {
-  const coded_tile coded = load_coded_tile(tile_codes, metadata, tile, count, c);
-  FURL_UNROLL
-  for (int row = 0; row < rows_per_tile; ++row) dequantize_row(coded, row, x.word[row]);
 }
 
 /// Converts values to the output type, as decompress does: what is beyond the largest finite f16 or
@@ -81,5 +73,79 @@ __device__ __forceinline__ void add_row(const float (&x)[4], row_words<T>& y) {
   for (int k = 0; k < 4; ++k) v[k] = add_rn(v[k], x[k]);
   pack_row<T>(v, y);
 }
+
+// ---- Tiles of a blob -------------------------------------------------------------------------
+
+/// Loads a tile from its place in a blob.
+/// Threads : one warp, all lanes with the same arguments.
+/// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
+/// Shared  : none. Sync : within the warp.
+/// Result  : whether the tile has a place, as it has unless tile_bits break their precondition.
+__device__ __forceinline__ bool load_coded_tile(const blob_layout& layout, i64 tile, const u8* blob,
+                                                coded_tile& coded) {
+  const tile_place place = layout.place_of(tile);
+  if (place.bits == 0) return false;
+  coded = load_coded_tile(blob + place.offset, blob + layout.meta_offset, tile,
+                          elements_in_tile(layout.num_elements, tile), layout.codec_of(place));
+  return true;
+}
+
+/// Decompression of a block's run of tiles, with or without means (LFC), in a kernel of one's own.
+/// Path    : layout.means.path, for which the kernel is compiled (with_path).
+/// Threads : one-dimensional blocks of layout.num_threads() threads, layout.num_blocks() of them.
+/// Shared  : layout.shared_bytes() bytes of dynamic shared memory, aligned to 16.
+template <lfc_path Path>
+class block_decompress {
+ public:
+  /// Makes the means of the run's elements known to its warps.
+  /// Threads : one block, all threads.
+  /// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
+  /// Sync    : the block.
+  __device__ __forceinline__ block_decompress(const block_layout& layout, const tile_run& run,
+                                              void* shared, const u8* blob)
+      : layout_(layout), run_(run), blob_(blob), means_(layout, run, shared) {
+    means_.spread(blob + layout.lfc_offset);
+  }
+
+  /// Calls function(row, values) for every row of the warp's tile, with the values of the lane's
+  /// four elements, means included: a float[4] that it may change.
+  /// Threads : a warp, all lanes, of those whose run.count is positive. Sync : within the warp.
+  /// Result  : false, and no call, if the tile has no place (load_coded_tile).
+  template <class Function>
+  __device__ __forceinline__ bool for_each_row(const Function& function) const {
+    coded_tile coded;
+    if (!load_coded_tile(layout_, run_.tile, blob_, coded)) return false;
+    if constexpr (Path == lfc_path::none) {
+      FURL_UNROLL
+      for (int row = 0; row < rows_per_tile; ++row) {
+        float values[4];
+        dequantize_row(coded, row, values);
+        function(row, values);
+      }
+    } else {
+      means_.for_each_row(blob_ + layout_.lfc_offset, [&](int row, float4 mean) {
+        float values[4];
+        dequantize_row(coded, row, values);
+        add_to_row(values, mean);
+        function(row, values);
+      });
+    }
+    return true;
+  }
+
+  /// The values of the warp's tile, as for_each_row has them.
+  __device__ __forceinline__ bool load(tile_fragment<float>& v) const {
+    return for_each_row([&](int row, const float(&values)[4]) {
+      FURL_UNROLL
+      for (int k = 0; k < 4; ++k) v.word[row][k] = values[k];
+    });
+  }
+
+ private:
+  const block_layout& layout_;
+  const tile_run& run_;
+  const u8* const blob_;
+  const detail::means_of<Path> means_;
+};
 
 }  // namespace furl

@@ -5,8 +5,8 @@
 // ONE THREAD. Division by a number known beforehand, as a multiplication and a shift (Granlund and
 // Montgomery, "Division by invariant integers using multiplication", PLDI 1994).
 //
-// ONE THREAD. Cells of the low-frequency component (FORMAT.md, A2; DIVISION, Wang et al., ICML 2023):
-// which cell an element lies in, which elements a cell has, and the mean of a cell.
+// ONE THREAD. Cells of the low-frequency component (FORMAT.md, A2; DIVISION, Wang et al., ICML
+// 2023): which cell an element lies in, which elements a cell has, and the mean of a cell.
 
 #include "furl/config.hpp"
 #include "furl/detail/number.hpp"
@@ -125,6 +125,26 @@ struct cell_grid {
     return (plane * extent[first_pooled] + row) * band_stride();
   }
 };
+
+/// The same cells in fewer pooled dimensions where some have one element, and with windows no wider
+/// than their dimensions: a grid as narrow as the way to the means can be chosen for.
+FURL_HD constexpr cell_grid normalised(const cell_grid& g) {
+  cell_grid n = g;
+  n.first_pooled = 3;
+  for (int d = 2; d >= g.first_pooled; --d) {
+    if (g.extent[d] == 1) continue;
+    --n.first_pooled;
+    n.extent[n.first_pooled] = g.extent[d];
+    n.cells[n.first_pooled] = g.cells[d];
+    n.window[n.first_pooled] = g.window[d] < g.extent[d] ? g.window[d] : int(g.extent[d]);
+  }
+  for (int d = 0; d < n.first_pooled; ++d) {
+    n.extent[d] = n.cells[d] = 1;
+    n.window[d] = 1;
+  }
+  if (n.first_pooled == 3) n.first_pooled = 2;  // cells of one element
+  return n;
+}
 
 /// Position of an element in the grid's five dimensions.
 struct grid_position {

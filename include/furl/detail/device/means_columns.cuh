@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE BLOCK. Means of columns (FORMAT.md, A2): of a window along one dimension with others behind it,
-// such as {1, 8, 1} over (batch, sequence, features). A plane is then rows of whole features, and a
-// cell a column of at most 8 of them. Means are kept in shared memory, a value per cell; threads
-// take four neighbouring cells at once, and read their elements as vectors from a cache.
+// ONE BLOCK. Means of columns (FORMAT.md, A2): of a window along one dimension with others behind
+// it, such as {1, 8, 1} over (batch, sequence, features). A plane is then rows of whole features,
+// and a cell a column of at most 8 of them. Means are kept in shared memory, a value per cell;
+// threads take four neighbouring cells at once, and read their elements as vectors from a cache.
 
 #include "furl/block/average_pool.cuh"
 #include "furl/block/codes.cuh"
@@ -55,24 +55,22 @@ struct lfc_columns {
 namespace detail {
 
 /// Four neighbouring elements, of an address that is a multiple of four if Vector.
-template <bool Vector, class T>
-__device__ __forceinline__ void load_four(const T* x, float (&v)[4]) {
+template <bool Vector, class Source>
+__device__ __forceinline__ void load_four(const Source& x, float (&v)[4]) {
   if constexpr (Vector) {
-    tile_fragment<T> loaded;
-    load_cached_vector(x, loaded.word[0]);
-    unpack_row<T>(loaded.word[0], v);
+    x.first_four(v);
   } else {
     FURL_UNROLL
-    for (int k = 0; k < 4; ++k) v[k] = to_f32(x[k]);
+    for (int k = 0; k < 4; ++k) v[k] = x.at(k);
   }
 }
 
 /// Means of four neighbouring columns of at most 8 rows.
-template <bool Vector, class T>
-__device__ __forceinline__ float4 mean_of_columns(const T* x, u32 num_rows, u32 pitch, dtype meta) {
+template <bool Vector, class Source>
+__device__ __forceinline__ float4 mean_of_columns(Source x, u32 num_rows, u32 pitch, dtype meta) {
   float v[8][4];
   FURL_UNROLL
-  for (int row = 0; row < 8; ++row, x += pitch) {
+  for (int row = 0; row < 8; ++row, x = x.from(pitch)) {
     FURL_UNROLL
     for (int k = 0; k < 4; ++k) v[row][k] = 0.0f;
     if (u32(row) < num_rows) load_four<Vector>(x, v[row]);
@@ -88,12 +86,12 @@ __device__ __forceinline__ float4 mean_of_columns(const T* x, u32 num_rows, u32 
 }
 
 /// Works out the means of a run; Vector: its elements' rows are aligned to four.
-template <bool Vector, class T>
-__device__ __forceinline__ void pool_columns(const lfc_columns& c, const T* first, u8* lfc,
+template <bool Vector, class Source>
+__device__ __forceinline__ void pool_columns(const lfc_columns& c, const Source& first, u8* lfc,
                                              dtype meta) {
   c.for_each_four([&](u32 cell, const cell_box& box) {
     const float4 mean =
-        mean_of_columns<Vector>(first + box.begin, box.num_rows, c.plane.num_columns(), meta);
+        mean_of_columns<Vector>(first.from(box.begin), box.num_rows, c.plane.num_columns(), meta);
     *reinterpret_cast<float4*>(c.mean + cell) = mean;
     if (box.is_owned) store_four_lfc(lfc, c.run.first_cell + cell, meta, mean);
   });
@@ -103,14 +101,14 @@ __device__ __forceinline__ void pool_columns(const lfc_columns& c, const T* firs
 
 /// Works out the means of a run, and writes those that the run owns.
 /// Threads : one block, all threads.
-/// Shapes  : run_begin : global, the first element of the run.
+/// Shapes  : run_begin : the elements from the first of the run on.
 ///           lfc       : global, the blob's LFC part.
 /// Shared  : that of the columns. Sync : the block, at the end; once more before it is used again.
-template <class T>
-__device__ __forceinline__ void pool_lfc(const lfc_columns& c, const T* run_begin, u8* lfc,
+template <class Source>
+__device__ __forceinline__ void pool_lfc(const lfc_columns& c, const Source& run_begin, u8* lfc,
                                          dtype meta) {
-  const T* const first = run_begin - c.run.head;
-  if (is_vector_aligned(first)) {
+  const Source first = run_begin.from(-i64(c.run.head));
+  if (first.is_vector_aligned()) {
     detail::pool_columns<true>(c, first, lfc, meta);
   } else {
     detail::pool_columns<false>(c, first, lfc, meta);

@@ -4,10 +4,10 @@
 
 // ONE BLOCK. Where the slots of a block's run of tiles are (lfc_slots.cuh).
 //
-// ONE BLOCK. Means of two-dimensional cells while the elements stay in registers (FORMAT.md, A2): each
-// warp holds a tile, and shared memory has one slot for every granule, the 4, 2 or 1 elements that
-// lie in one row of one cell. It first carries the granule's sum, then the mean of its cell, so
-// that a lane reads the mean of its elements where it put their sum.
+// ONE BLOCK. Means of two-dimensional cells while the elements stay in registers (FORMAT.md, A2):
+// each warp holds a tile, and shared memory has one slot for every granule, the 4, 2 or 1 elements
+// that lie in one row of one cell. It first carries the granule's sum, then the mean of its cell,
+// so that a lane reads the mean of its elements where it put their sum.
 
 #include "furl/block/average_pool.cuh"
 #include "furl/block/codes.cuh"
@@ -19,17 +19,6 @@
 #include "furl/detail/number.hpp"
 
 namespace furl {
-
-/// What the slots of all blocks have in common.
-struct lfc_slot_layout {
-  static constexpr u32 max_window = 8;  // along each dimension
-
-  cell_plane plane;       // windows of at most 8 x 8
-  u32 log2_granule = 0;   // of the elements that share a slot
-  bool is_whole = false;  // every run begins and ends with a band, and no cell is cut off
-  u32 cells_per_run = 0;  // if so
-  i64 num_cells = 0;      // of the grid
-};
 
 /// The slots of a block's run of tiles.
 struct lfc_slots {
@@ -116,19 +105,19 @@ __device__ __forceinline__ void repeat_last_slot(float* mine, int count) {
 }
 
 /// Sums of granules that other blocks own: `head` elements before the run and `tail` behind it.
-template <int Granule, class T>
-__device__ __forceinline__ void store_outer_sums(const lfc_slots& s, const T* run_begin) {
-  const T* const first = run_begin - s.run.head;
-  const bool vectors = Granule == 4 && is_vector_aligned(first);
+template <int Granule, class Source>
+__device__ __forceinline__ void store_outer_sums(const lfc_slots& s, const Source& run_begin) {
+  const Source first = run_begin.from(-i64(s.run.head));
+  const bool vectors = Granule == 4 && first.is_vector_aligned();
   for (u32 at = threadIdx.x * Granule; at < s.run.head + s.run.tail; at += blockDim.x * Granule) {
     const u32 element = at < s.run.head ? at : at + s.num_elements;
     float sum;
     if (vectors) {
-      sum = sum_vector(first + element);
+      sum = sum_vector(first.from(element));
     } else {
       float v[Granule];
       FURL_UNROLL
-      for (int k = 0; k < Granule; ++k) v[k] = to_f32(first[element + u32(k)]);
+      for (int k = 0; k < Granule; ++k) v[k] = first.at(element + u32(k));
       if constexpr (Granule == 4) {
         sum = add_rn(add_rn(v[0], v[1]), add_rn(v[2], v[3]));
       } else if constexpr (Granule == 2) {
@@ -252,10 +241,10 @@ __device__ __forceinline__ void with_granule(const lfc_slots& s, const Function&
   }
 }
 
-template <class T>
+template <class Source>
 struct pooling {
   const lfc_slots& s;
-  const T* run_begin;
+  const Source& run_begin;
   u8* lfc;
   dtype meta;
   const tile_fragment<float>& x;
@@ -309,13 +298,13 @@ struct reading {
 /// Turns the elements of a run into means in the slots, and writes the means that the run owns.
 /// Threads : one block, all threads; each warp has the tile x of the run that its number says, or
 ///           anything if that is beyond the tensor.
-/// Shapes  : run_begin : global, the first element of the run.
+/// Shapes  : run_begin : the elements from the first of the run on.
 ///           lfc       : global, the blob's LFC part.
 /// Shared  : the slots. Sync : the block, at the end too; once more before they are used again.
-template <class T>
-__device__ __forceinline__ void pool_lfc(const lfc_slots& s, const T* run_begin, u8* lfc,
+template <class Source>
+__device__ __forceinline__ void pool_lfc(const lfc_slots& s, const Source& run_begin, u8* lfc,
                                          dtype meta, const tile_fragment<float>& x) {
-  detail::with_granule(s, detail::pooling<T>{s, run_begin, lfc, meta, x});
+  detail::with_granule(s, detail::pooling<Source>{s, run_begin, lfc, meta, x});
   __syncthreads();
 }
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE WARP. Means of cells that are 4, 8, 16, 32 or 64 consecutive elements each (FORMAT.md, A2): one
-// to 16 neighbouring lanes have a cell in their registers, and no memory is needed.
+// ONE WARP. Means of cells that are 4, 8, 16, 32 or 64 consecutive elements each (FORMAT.md, A2):
+// one to 16 neighbouring lanes have a cell in their registers, and no memory is needed.
 //
 // ONE WARP. The means of a tile's elements, found by their position among cells of any kind, from
 // the blob's LFC part (FORMAT.md, A2, A7).
@@ -108,13 +108,6 @@ __device__ __forceinline__ void for_each_row_of_lanes(int log2_cell, i64 tile, i
 }  // namespace furl
 
 namespace furl {
-
-/// The LFC of a tile in shared memory: a slot for every element, or for every few that share it.
-struct lfc_table {
-  static constexpr int max_rows = 256;  // of the tensor, in a tile
-  float4 value[tile_elements / 4];      // the slots
-  u32 row_cell[max_rows];               // while they are filled
-};
 
 namespace detail {
 

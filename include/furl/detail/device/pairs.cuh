@@ -16,29 +16,47 @@ struct f32_pair {
   float high;  // the upper half
 };
 
-/// @{
 /// The elements of a word as f32.
 template <class T>
-__device__ __forceinline__ f32_pair unpack_pair(u32 word);
-template <>
-__device__ __forceinline__ f32_pair unpack_pair<bf16>(u32 word) {
+__device__ __forceinline__ f32_pair unpack_pair(u32 word) {
   f32_pair r;
-  asm("shl.b32 %0, %1, 16;" : "=f"(r.low) : "r"(word));
-  asm("and.b32 %0, %1, 0xffff0000;" : "=f"(r.high) : "r"(word));
+  if constexpr (dtype_of<T>::value == dtype::bf16) {
+    asm("shl.b32 %0, %1, 16;" : "=f"(r.low) : "r"(word));
+    asm("and.b32 %0, %1, 0xffff0000;" : "=f"(r.high) : "r"(word));
+  } else {
+    asm("{\n\t.reg .b16 low, high;\n\t"
+        "mov.b32 {low, high}, %2;\n\t"
+        "cvt.f32.f16 %0, low;\n\t"
+        "cvt.f32.f16 %1, high;\n\t}"
+        : "=f"(r.low), "=f"(r.high)
+        : "r"(word));
+  }
   return r;
 }
-template <>
-__device__ __forceinline__ f32_pair unpack_pair<f16>(u32 word) {
-  f32_pair r;
-  asm("{\n\t.reg .b16 low, high;\n\t"
-      "mov.b32 {low, high}, %2;\n\t"
-      "cvt.f32.f16 %0, low;\n\t"
-      "cvt.f32.f16 %1, high;\n\t}"
-      : "=f"(r.low), "=f"(r.high)
-      : "r"(word));
-  return r;
+
+/// An element of any type that dtype_of knows, as f32.
+template <class T>
+__device__ __forceinline__ float element_to_f32(const T& x) {
+  if constexpr (sizeof(T) == 4) {
+    return x;
+  } else if constexpr (dtype_of<T>::value == dtype::bf16) {
+    return f32_from_bf16(reinterpret_cast<const u16&>(x));
+  } else {
+    return f32_from_f16(reinterpret_cast<const u16&>(x));
+  }
 }
-/// @}
+
+/// f32 rounded to T, to nearest even, and back.
+template <class T>
+__device__ __forceinline__ float round_element(float x) {
+  if constexpr (sizeof(T) == 4) {
+    return canonical(x);
+  } else if constexpr (dtype_of<T>::value == dtype::bf16) {
+    return round_to_bf16(x);
+  } else {
+    return f32_from_f16(f16_nearest(x));
+  }
+}
 
 /// Two floats as decompress stores them: to nearest even, what lies beyond the largest finite value
 /// becomes that value (FORMAT.md, A7).
@@ -53,7 +71,11 @@ __device__ __forceinline__ u32 saturate_pair(float low, float high) {
   }
   return word;
 #else
-  return u32(saturate_to<T>(low).bits) | u32(saturate_to<T>(high).bits) << 16;
+  if constexpr (dtype_of<T>::value == dtype::bf16) {
+    return u32(bf16_saturated(low)) | u32(bf16_saturated(high)) << 16;
+  } else {
+    return u32(f16_saturated(low)) | u32(f16_saturated(high)) << 16;
+  }
 #endif
 }
 
@@ -69,7 +91,11 @@ __device__ __forceinline__ u32 round_pair(float low, float high) {
   }
   return word;
 #else
-  return u32(round_to<T>(low).bits) | u32(round_to<T>(high).bits) << 16;
+  if constexpr (dtype_of<T>::value == dtype::bf16) {
+    return u32(bf16_nearest(low)) | u32(bf16_nearest(high)) << 16;
+  } else {
+    return u32(f16_nearest(low)) | u32(f16_nearest(high)) << 16;
+  }
 #endif
 }
 
