@@ -4,7 +4,7 @@
 // The README's example for device memory, between the two marks, and a program around it.
 
 // [quickstart]
-#include "furl/furl.cuh"
+#include "furl/compress.cuh"
 
 // Forward pass: keeps x (NCHW, on the device) in about 2 bits per value. Each call takes a new key.
 furl::result<furl::stash> save(const furl::extents& shape, const float* x, furl::random_key key,

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "furl/furl.hpp"
+#include "furl/compress.hpp"
 
 furl::status compress_and_restore(const std::vector<float>& x, std::vector<float>& y) {
   furl::codec codec;  // 2 bits, groups of 256, stochastic rounding, unless you say otherwise:
