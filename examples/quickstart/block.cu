@@ -12,7 +12,7 @@ __global__ void relu_compress(furl::block_layout layout, const float* x, float* 
                               unsigned char* blob, furl::random_key key) {
   extern __shared__ float4 shared[];
   const furl::tile_run run(layout);  // the tiles of this block, one for each warp
-  const furl::block_compress<furl::lfc_path::none> block(layout, run, shared);
+  const furl::block_compress<furl::lfc_path::none> block(layout, run, shared);  // no window
   const auto relu = [](float value, furl::i64) { return value > 0.0f ? value : 0.0f; };
   furl::tile_fragment<float> values;  // in registers
   block.load(furl::map_elements(x, relu), blob, values);
