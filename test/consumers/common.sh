@@ -67,10 +67,31 @@ install_moved() {
   mv first prefix
 }
 
-# build_package NAME ARGUMENT ...: configures, builds and runs the project in `package`.
-build_package() {
+# configure_package NAME ARGUMENT ...: configures the project in `package`, with $cmake if that is set.
+configure_package() {
   local name=$1
   shift
-  cmake -S "$here/package" -B "$name" -G Ninja -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_CXX_FLAGS=-O1 "$@" > "$name.log" &&
-    cmake --build "$name" >> "$name.log" && "$name/consumer" || { cat "$name.log"; fail "$name failed"; }
+  "${cmake:-cmake}" -S "$here/package" -B "$name" -G Ninja -DCMAKE_CXX_COMPILER="$CXX" \
+    -DCMAKE_INSTALL_PREFIX="$PWD/$name/to" -DFURL_SOURCE="$SOURCE" "$@" > "$name.log" 2>&1 ||
+    { cat "$name.log"; fail "$name is not configured"; }
+}
+
+# build_package NAME ARGUMENT ...: configures, builds, runs and installs it. Nothing of furl is installed.
+build_package() {
+  local name=$1
+  configure_package "$@"
+  "${cmake:-cmake}" --build "$name" >> "$name.log" && "$name/consumer" || { cat "$name.log"; fail "$name failed"; }
+  "${cmake:-cmake}" --install "$name" >> "$name.log"
+  [ "$(cd "$name/to" && find . -type f)" = ./bin/consumer ] || fail "$name installs more than its program"
+}
+
+# from_index FOLDER PACKAGE ...: installs Python packages, without what they depend on, once. Fails where there is
+# no index.
+from_index() {
+  local folder=$1
+  shift
+  if [ "$(cat "$folder/installed" 2> /dev/null)" = "$*" ]; then return; fi
+  rm -rf "$folder"
+  python3 -m pip install -qq --no-deps --root-user-action=ignore --target "$folder" "$@" >&2 || return 1
+  echo "$*" > "$folder/installed"
 }
