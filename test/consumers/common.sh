@@ -2,6 +2,7 @@
 # root of furl's tree; WORK, a folder for what is built; CXX; NVCC, if there is one; LAUNCHER, what
 # programs for the device run under, if anything; DEVICE=1 where such programs can run.
 set -euo pipefail
+. "$SOURCE/test/consumers/from_index.sh"
 here=$SOURCE/test/consumers
 include=$SOURCE/include
 work=$WORK/$(basename "$0" .sh)
@@ -24,6 +25,12 @@ framework_macros="-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D
 fail() {
   echo "$*" >&2
   exit 1
+}
+
+# skip REASON: what ctest then shows as skipped.
+skip() {
+  echo "left out: $*" >&2
+  exit 77
 }
 
 # all COMMAND ...: runs the commands, two at a time; fails if any does.
@@ -87,15 +94,4 @@ build_package() {
   "${cmake:-cmake}" --build "$name" >> "$name.log" && "$name/consumer" || { cat "$name.log"; fail "$name failed"; }
   "${cmake:-cmake}" --install "$name" >> "$name.log"
   [ "$(cd "$name/to" && find . -type f)" = ./bin/consumer ] || fail "$name installs more than its program"
-}
-
-# from_index FOLDER PACKAGE ...: installs Python packages, without what they depend on, once. Fails where there is
-# no index.
-from_index() {
-  local folder=$1
-  shift
-  if [ "$(cat "$folder/installed" 2> /dev/null)" = "$*" ]; then return; fi
-  rm -rf "$folder"
-  python3 -m pip install -qq --no-deps --root-user-action=ignore --target "$folder" "$@" >&2 || return 1
-  echo "$*" > "$folder/installed"
 }
