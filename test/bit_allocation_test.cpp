@@ -185,14 +185,13 @@ TEST(WidthAllocation, BadArgumentsAreNamedAndNothingIsWritten) {
   for (const auto& engine : backends()) {
     expect(engine->allocate_bits(3, s, r, widths), error::out_of_range, "sum_of_bits", 3);
     expect(engine->allocate_bits(33, s, r, widths), error::out_of_range, "sum_of_bits", 33);
-    expect(engine->allocate_bits(8, {s.data(), 3}, r, widths), error::wrong_size, "sensitivity",
-           3);
+    expect(engine->allocate_bits(8, {s.data(), 3}, r, widths), error::wrong_size, "sensitivity", 3);
     expect(engine->allocate_bits(8, s, {r.data(), 5}, widths), error::wrong_size, "squared_range",
            5);
     expect(engine->allocate_bits(8, {nullptr, 4}, r, widths), error::null_pointer, "sensitivity",
            0);
-    expect(engine->allocate_bits(8, s, {nullptr, 4}, widths), error::null_pointer,
-           "squared_range", 0);
+    expect(engine->allocate_bits(8, s, {nullptr, 4}, widths), error::null_pointer, "squared_range",
+           0);
     expect(engine->allocate_bits(8, s, r, {nullptr, 4}), error::null_pointer, "widths", 0);
     EXPECT_TRUE(engine->allocate_bits(0, {}, {}, {}));
   }
@@ -211,7 +210,7 @@ TEST(WidthAllocation, LowersTheWeightedErrorAtTheSameSize) {
   for (const auto& engine : backends()) {
     std::vector<double> squared(16);
     std::vector<float> sensitivity(16);
-    ASSERT_TRUE(engine->squared_ranges(uniform, const_values(x), squared));
+    ASSERT_TRUE(engine->squared_ranges(uniform, host::const_values(x), squared));
     ASSERT_TRUE(engine->expand_sensitivity(uniform, of_samples, sensitivity));
     const auto widths = allocate(*engine, mixed.sum_of_bits(), sensitivity, squared);
     const auto error = [&](const std::vector<float>& y) {
