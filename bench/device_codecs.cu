@@ -57,7 +57,7 @@ class codec_arrays {
   options options_of(i64 index) const {
     options o;
     if (!mixed_) return o;
-    o.widths = {arrays_.at(widths, index), arrays_.size(widths)};
+    o.tile_bits = {arrays_.at(widths, index), arrays_.size(widths)};
     o.workspace = {arrays_.at(workspace, index), arrays_.size(workspace)};
     return o;
   }

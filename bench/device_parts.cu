@@ -7,12 +7,12 @@
 
 #include "device_rows.hpp"
 #include "device_timing.cuh"
-#include "furl/block/blob_layout.cuh"
+#include "furl/block/layout.cuh"
 #include "furl/block/min_max.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/furl.cuh"
-#include "furl/kernel/launch.cuh"
-#include "furl/kernel/pool.cuh"
+#include "furl/detail/device/launch.cuh"
+#include "furl/detail/device/compress.cuh"
 
 namespace furl::bench {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "axes.hpp"
 #include "furl/config.hpp"
-#include "furl/status.hpp"
+#include "furl/types.hpp"
 #include "suite.hpp"
 #include "work.hpp"
 

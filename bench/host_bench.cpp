@@ -169,7 +169,7 @@ void run_codec(benchmark::State& state, const row& r, int num_threads) {
   host::thread_pool pool(num_threads);
   host::options options;
   options.pool = &pool;
-  options.widths = widths;
+  options.tile_bits = widths;
   const array elements(tensor_bytes(r));
   const array blob(p.size_bytes());
   elements.fill(deviates_as(r.type));

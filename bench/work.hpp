@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "axes.hpp"
-#include "furl/dtype.hpp"
+#include "furl/detail/number.hpp"
 #include "furl/plan.hpp"
 
 namespace furl::bench {

@@ -127,14 +127,14 @@ TEST(Arguments, NumberOfWidths) {
   c.blob_bytes = c.p.size_bytes();
   for (const std::vector<u8>& wrong : {std::vector<u8>{}, {5}, {1, 2, 2}}) {
     c.widths = wrong;
-    expect_refused(c, error::wrong_size, "options.widths", i64(wrong.size()));
+    expect_refused(c, error::wrong_size, "options.tile_bits", i64(wrong.size()));
   }
 }
 
 TEST(Arguments, WidthsWithoutMixedPlan) {
   call c;
   c.widths = {2, 2};
-  expect_refused(c, error::wrong_plan, "options.widths", 0);
+  expect_refused(c, error::wrong_plan, "options.tile_bits", 0);
 }
 
 // An empty tensor needs no pointer, and what there is stays as it was.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Masks and small integers (README, A8).
+// Masks and small integers (FORMAT.md, A8).
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-// decompress_add: sums in f32, converted plainly (README, A7).
+// decompress_add: sums in f32, converted plainly (FORMAT.md, A7).
 
 #include <gtest/gtest.h>
 

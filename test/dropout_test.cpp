@@ -15,7 +15,7 @@
 namespace furl::test {
 namespace {
 
-/// README, A10, by Philox itself.
+/// FORMAT.md, A10, by Philox itself.
 u32 random_16(u64 index, random_key key) {
   const u64 m = index / 1024 * 64 + index % 1024 / 512 * 32 + index % 128 / 4;
   const auto byte_of = [&](u64 counter) {

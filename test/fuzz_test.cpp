@@ -11,7 +11,7 @@
 #include <random>
 #include <string>
 
-#include "furl/plan_bytes.hpp"
+#include "furl/plan.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 

@@ -3,7 +3,7 @@
 
 // Ranges that are given to compress instead of measured by it.
 
-#include "furl/given_ranges.hpp"
+#include "furl/detail/ranges.hpp"
 
 #include <gtest/gtest.h>
 
@@ -252,7 +252,7 @@ TEST(GivenRanges, FixedBinsOfBLPA) {
         const auto channel = i / static_cast<std::size_t>(plane) % 4;
         const float saturated = std::min(std::max(x[i], pairs[channel].lo), pairs[channel].hi);
         EXPECT_NEAR(y[i], saturated, 0.503 * bin);
-        if (std::abs(x[i] - bends[channel]) <= bin / 256) continue;  // rounded first: README, A4
+        if (std::abs(x[i] - bends[channel]) <= bin / 256) continue;  // rounded first: FORMAT.md, A4
         EXPECT_EQ(y[i] > bends[channel], x[i] > bends[channel]) << x[i];  // the mask is there too
       }
     }

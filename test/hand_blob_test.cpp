@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Two blobs written out by hand from README, Format and Arithmetic, with every byte explained.
+// Two blobs written out by hand from FORMAT.md and Arithmetic, with every byte explained.
 
 #include <gtest/gtest.h>
 

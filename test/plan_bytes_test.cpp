@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "furl/plan_bytes.hpp"
+#include "furl/plan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -90,7 +90,7 @@ void expect_refused_or_another(const plan& p, const plan_bytes& changed) {
   c.window = extents(c.window.size, c.window.rank);
   const result<plan> again = made->kind() == plan_kind::codes ? plan::make_codes(c.bits, shape)
                              : made->kind() == plan_kind::mixed
-                                 ? plan::make_mixed(c, shape, made->sum_of_widths())
+                                 ? plan::make_mixed(c, shape, made->sum_of_bits())
                                  : plan::make(c, shape);
   ASSERT_TRUE(again);
   EXPECT_EQ(*again, *made);

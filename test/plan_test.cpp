@@ -114,9 +114,9 @@ TEST(Plan, RefusesSumsOfWidths) {
   for (const u64 sum : {u64(3), u64(17), u64(24)})
     EXPECT_TRUE(plan::make_mixed(codec{}, three_tiles, sum)) << sum;
   for (const u64 sum : {u64(0), u64(2), u64(25), u64(1) << 62, ~u64(0)})
-    expect_refused(plan::make_mixed(codec{}, three_tiles, sum), "sum_of_widths", i64(sum), "1..8");
+    expect_refused(plan::make_mixed(codec{}, three_tiles, sum), "sum_of_bits", i64(sum), "1..8");
   EXPECT_TRUE(plan::make_mixed(codec{}, {0}, 0));
-  expect_refused(plan::make_mixed(codec{}, {0}, 1), "sum_of_widths", 1, "1..8");
+  expect_refused(plan::make_mixed(codec{}, {0}, 1), "sum_of_bits", 1, "1..8");
 }
 
 TEST(Plan, EmptyShapesAreCheckedAllTheSame) {

@@ -144,7 +144,7 @@ TEST(RoundTrip, TilesDoNotDependOnWhatFollows) {
   }
 }
 
-// The promise of README, A7, with no reference in between: |v - r| < step + half a place of v.
+// The promise of FORMAT.md, A7, with no reference in between: |v - r| < step + half a place of v.
 TEST(RoundTrip, ErrorIsBelowOneStep) {
   for (const auto& engine : backends())
     for (int bits = 1; bits <= 8; ++bits)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-// NaN, infinity, overflow, constants, subnormals and zeros (README, A3 and A7).
+// NaN, infinity, overflow, constants, subnormals and zeros (FORMAT.md, A3 and A7).
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 // Statuses, results and views: the small types of every signature.
 
-#include "furl/status.hpp"
+#include "furl/types.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "furl/plan.hpp"
-#include "furl/view.hpp"
 
 namespace furl::test {
 namespace {

@@ -13,7 +13,7 @@
 #include "baselines/actnn.cuh"
 #include "baselines/division.cuh"
 #include "device/device.hpp"
-#include "furl/dtype.hpp"
+#include "furl/detail/number.hpp"
 
 namespace furl::test {
 namespace {

@@ -15,7 +15,7 @@
 #include "baselines/bits.cuh"
 #include "baselines/division_kernels.cuh"
 #include "furl/config.hpp"
-#include "furl/dtype.hpp"
+#include "furl/detail/number.hpp"
 
 namespace furl::bench::division {
 

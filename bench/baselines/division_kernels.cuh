@@ -9,7 +9,7 @@
 
 #include "baselines/bits.cuh"
 #include "furl/config.hpp"
-#include "furl/dtype.hpp"
+#include "furl/detail/number.hpp"
 
 namespace furl::bench::division {
 

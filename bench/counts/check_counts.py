@@ -44,7 +44,7 @@ def cases():
     for shape in [56, 75, "features", "sequence", "channels_last"]:
         yield "compress_in_ranges", "f32", 2, shape
     yield "measure", "f32", 2, 56
-    yield "allocate_widths", "u8", 2, "flat"
+    yield "allocate_bits", "u8", 2, "flat"
     for operation in ["pack", "unpack"]:
         for bits in [1, 4]:
             yield operation, "u8", bits, "flat"

@@ -5,7 +5,7 @@
 // elements:
 //   furl_counts compress|decompress|decompress_add[_mixed] f32|f16|bf16 BITS SHAPE
 //   furl_counts compress_in_ranges|measure|squared_ranges f32|f16|bf16 BITS SHAPE
-//   furl_counts pack|unpack|allocate_widths u8 BITS
+//   furl_counts pack|unpack|allocate_bits u8 BITS
 //   furl_counts pack|pack_stochastic|unpack|unpack_multiply f32|f16|bf16 BITS, by a codebook
 //   furl_counts relu|dropout|dropout_masked f32|f16|bf16 1
 //   furl_counts max_pool|max_pool_backward f32|f16|bf16 BITS: 2 for 2 x 2 windows, 4 for 3 x 3
@@ -95,7 +95,7 @@ void run_allocation(int bits) {
   const u64 size = allocation_workspace_bytes(tiles);
   require(cudaMemcpy(s, sensitivity.data(), tiles * sizeof(float), cudaMemcpyHostToDevice));
   require(cudaMemcpy(r, squared.data(), tiles * sizeof(double), cudaMemcpyHostToDevice));
-  require(allocate_widths(u64(tiles * bits), {reinterpret_cast<const float*>(s), tiles},
+  require(allocate_bits(u64(tiles * bits), {reinterpret_cast<const float*>(s), tiles},
                           {reinterpret_cast<const double*>(r), tiles}, {widths, u64(tiles)},
                           {device_memory(size), size}, nullptr));
 }
@@ -108,7 +108,7 @@ options make_mixed_options(const plan& p, int bits) {
   options o;
   u8* const copy = device_memory(tiles);
   require(cudaMemcpy(copy, widths.data(), tiles, cudaMemcpyHostToDevice));
-  o.widths = {copy, tiles};
+  o.tile_bits = {copy, tiles};
   o.workspace = {device_memory(workspace_bytes(p)), workspace_bytes(p)};
   return o;
 }
@@ -247,7 +247,7 @@ int main(int argc, char** argv) {
   const std::string type = argv[2];
   const int bits = std::atoi(argv[3]);
   const dtype elements = type == "f32" ? dtype::f32 : type == "f16" ? dtype::f16 : dtype::bf16;
-  if (operation == "allocate_widths") {
+  if (operation == "allocate_bits") {
     run_allocation(bits);
     std::printf("%lld\n", num_elements);
   } else if (type == "u8") {

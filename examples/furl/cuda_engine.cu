@@ -5,9 +5,7 @@
 
 #include "engine.hpp"
 #include "failure.hpp"
-#include "furl/codes.cuh"
 #include "furl/compress.cuh"
-#include "furl/decompress.cuh"
 #include "timing.hpp"
 
 namespace furl::cli {
@@ -84,7 +82,7 @@ struct device_options {
       : widths(host_widths.data, host_widths.size_bytes, stream), workspace(workspace_bytes(p)) {}
   operator options() const {
     options o;
-    o.widths = widths;
+    o.tile_bits = widths;
     o.workspace = workspace;
     return o;
   }

@@ -5,10 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "furl/element/philox.hpp"
+#include "furl/detail/quantize.hpp"
 #include "furl/plan.hpp"
-#include "furl/status.hpp"
-#include "furl/view.hpp"
+#include "furl/types.hpp"
 
 namespace furl::cli {
 

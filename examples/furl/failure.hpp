@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "furl/status.hpp"
+#include "furl/types.hpp"
 
 namespace furl::cli {
 

@@ -5,9 +5,7 @@
 #include <cstring>
 
 #include "engine.hpp"
-#include "furl/host/codes.hpp"
-#include "furl/host/compress.hpp"
-#include "furl/host/decompress.hpp"
+#include "furl/compress.hpp"
 #include "timing.hpp"
 
 namespace furl::cli {

@@ -29,7 +29,7 @@ struct tensor {
 };
 
 void check_npy(const npy_header& header, const plan& p, const std::string& path, const tensor& x) {
-  if (header.fortran_order && header.shape.size() > 1)
+  if (!in_c_order(header))
     throw bad_file(path, "is in Fortran order: save numpy.ascontiguousarray of it");
   check_size(path, x.file.size() - header.data_offset,
              bytes_of(p.num_elements(), size_bytes(x.type)),

@@ -28,7 +28,8 @@ constexpr const char* usage =
   furl help
 
 Files are raw and little-endian, without any header; "-" is the standard input or output. inspect
-reads what numpy.save writes (f4, f2; V2 and u2 with --dtype bf16), or raw files with --shape.
+reads what numpy.save writes (f4, f2, bfloat16; with --dtype bf16 or f16 the bits in i2, u2, V2),
+or raw files with --shape.
 
 tensor   --shape 2,3,28,28     needed, but for .npy; also [2,3], (2,3); scalar or '' for one value
          --dtype T             f32 (default), f16, bf16: of what compress and inspect read

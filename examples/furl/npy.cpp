@@ -40,7 +40,7 @@ class header_parser {
     const std::string key = quoted();
     expect(':');
     if (key == "descr") {
-      if (accept('[')) throw bad_file(path_, "holds records, not numbers");
+      if (accept('[') || accept('(')) throw bad_file(path_, "holds records, not numbers");
       header_.descr = quoted();
       has_descr_ = true;
     } else if (key == "fortran_order") {
@@ -89,15 +89,24 @@ class header_parser {
     throw damaged();
   }
   std::vector<i64> sizes() {
+    std::vector<i64> list;
     expect('(');
-    std::string text = "(";
-    for (const char c : until(')'))
-      if (c != 'L') text += c;  // Python 2 wrote long integers as 3L
-    const auto list = parse_sizes(text + ')');
-    if (!list) throw damaged();
-    for (const i64 size : *list)
-      if (size < 0) throw damaged();
-    return *list;
+    while (!accept(')')) {
+      list.push_back(size());
+      if (accept(',')) continue;
+      expect(')');
+      break;
+    }
+    return list;
+  }
+  i64 size() {
+    skip_space();
+    const std::string_view digits = rest_.substr(0, rest_.find_first_not_of("0123456789"));
+    const auto value = parse_i64(digits);
+    if (!value) throw damaged();
+    rest_.remove_prefix(digits.size());
+    if (!rest_.empty() && rest_.front() == 'L') rest_.remove_prefix(1);  // Python 2: 3L
+    return *value;
   }
 
   std::string_view rest_;
@@ -107,6 +116,37 @@ class header_parser {
   bool has_order_ = false;
   bool has_shape_ = false;
 };
+
+/// A type that can be read: its name without a byte order, and what its values are.
+struct element {
+  std::string_view name;
+  std::optional<dtype> type;  // none: two bytes that may be the bits of any 16-bit float
+};
+
+constexpr element readable[] = {
+    {"f4", dtype::f32},        {"float32", dtype::f32}, {"f2", dtype::f16},
+    {"float16", dtype::f16},   {"V2", std::nullopt},    {"i2", std::nullopt},
+    {"int16", std::nullopt},   {"u2", std::nullopt},    {"uint16", std::nullopt},
+    {"bfloat16", dtype::bf16},
+};
+
+std::optional<element> find_readable(std::string_view name) {
+  for (const element& e : readable)
+    if (e.name == name) return e;
+  return std::nullopt;
+}
+
+failure bad_dtype(dtype given, const std::string& path, const std::string& why) {
+  return bad_usage(std::string("--dtype ") + name(given) + ": " + path + " " + why);
+}
+
+/// Refuses a --dtype that is not what the file says of itself; the message names both.
+void check_agreement(const element& e, dtype given, const std::string& path,
+                     const std::string& has) {
+  if (e.type && *e.type != given) throw bad_dtype(given, path, has + ", which is " + name(*e.type));
+  if (!e.type && size_bytes(given) != 2)
+    throw bad_dtype(given, path, has + ", of two bytes: give bf16 or f16");
+}
 
 }  // namespace
 
@@ -118,8 +158,10 @@ npy_header read_npy_header(const buffer& file, const std::string& path) {
   const failure cut(bad_file(path, "the .npy header is cut off"));
   if (file.size() < 8) throw cut;
   const int version = file.data()[6];
-  if (version < 1 || version > 3)
-    throw bad_file(path, ".npy format " + std::to_string(version) + " is not known: 1, 2, 3 are");
+  const int minor = file.data()[7];
+  if (version < 1 || version > 3 || minor != 0)
+    throw bad_file(path, ".npy format " + std::to_string(version) + "." + std::to_string(minor) +
+                             " is not known: 1.0, 2.0 and 3.0 are");
   const u64 length_bytes = version == 1 ? 2 : 4;
   const u64 start = 8 + length_bytes;
   if (file.size() < start) throw cut;
@@ -132,24 +174,34 @@ npy_header read_npy_header(const buffer& file, const std::string& path) {
   return header;
 }
 
-dtype npy_dtype(const npy_header& header, std::optional<dtype> given, const std::string& path) {
-  const std::string& descr = header.descr;
-  const auto agreed = [&](dtype type) {
-    if (given && *given != type)
-      throw bad_usage("--dtype " + std::string(name(*given)) + ": " + path + " holds " +
-                      name(type));
-    return type;
-  };
-  if (descr == "<f4") return agreed(dtype::f32);
-  if (descr == "<f2") return agreed(dtype::f16);
-  if (descr == "<V2" || descr == "|V2" || descr == "<u2") {
-    if (given && size_bytes(*given) == 2) return *given;
-    throw bad_usage(path + " holds two-byte values of type '" + descr +
-                    "': say what they are with --dtype bf16 or f16");
+bool in_c_order(const npy_header& header) {
+  if (!header.fortran_order) return true;
+  int long_dimensions = 0;
+  for (const i64 size : header.shape) {
+    if (size == 0) return true;
+    if (size > 1) ++long_dimensions;
   }
-  if (!descr.empty() && descr[0] == '>')
-    throw bad_file(path, "is big-endian ('" + descr + "'): only little-endian can be read");
-  throw bad_file(path, "has elements of type '" + descr + "': only f32, f16 and bf16 can be read");
+  return long_dimensions <= 1;
+}
+
+dtype npy_dtype(const npy_header& header, std::optional<dtype> given, const std::string& path) {
+  std::string_view bare = header.descr;
+  const bool big_endian = !bare.empty() && bare[0] == '>';
+  // No file says which machine its native order (=) was that of: nearly all are little-endian.
+  if (bare.find_first_of("<>=|") == 0) bare.remove_prefix(1);
+  const std::string has = "has elements of type '" + header.descr + "'";
+
+  const auto e = find_readable(bare);
+  if (!e) {
+    const std::string why =
+        has + ": only f4, f2 and bfloat16 can be read, and i2, u2 and V2 with --dtype bf16 or f16";
+    throw given ? bad_dtype(*given, path, why) : bad_file(path, why);
+  }
+  if (given) check_agreement(*e, *given, path, has);
+  if (big_endian) throw bad_file(path, has + ", big-endian: only little-endian can be read");
+  if (!given && !e->type)
+    throw bad_usage(path + ": " + has + ": say what they are with --dtype bf16 or f16");
+  return given ? *given : *e->type;
 }
 
 }  // namespace furl::cli

@@ -7,8 +7,8 @@
 
 #include "arguments.hpp"
 #include "engine.hpp"
-#include "furl/dtype.hpp"
-#include "furl/element/philox.hpp"
+#include "furl/detail/number.hpp"
+#include "furl/detail/quantize.hpp"
 #include "furl/plan.hpp"
 
 namespace furl::cli {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "furl/plan.hpp"
-#include "furl/view.hpp"
+#include "furl/types.hpp"
 
 namespace furl::cli {
 

@@ -3,6 +3,7 @@ if(TARGET furl_cli)
   add_executable(furl_cli_tests
     ${CMAKE_CURRENT_LIST_DIR}/cli_golden_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/cli_inspect_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/cli_npy_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/cli_test.cpp)
   target_compile_definitions(furl_cli_tests PRIVATE
     FURL_CLI="$<TARGET_FILE:furl_cli>"

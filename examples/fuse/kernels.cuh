@@ -5,11 +5,11 @@
 // furl's block functions inside kernels of one's own: an element is read once, and what becomes of
 // it happens in registers. One warp a tile of 1024 elements.
 
-#include "furl/block/blob_layout.cuh"
+#include "furl/block/layout.cuh"
 #include "furl/block/codes.cuh"
-#include "furl/block/quantize_pack.cuh"
+#include "furl/block/compress.cuh"
 #include "furl/block/tile.cuh"
-#include "furl/block/unpack_dequantize.cuh"
+#include "furl/block/decompress.cuh"
 
 namespace fuse {
 

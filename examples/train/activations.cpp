@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "furl/host/optimal_codebooks.hpp"
+#include "furl/extra/optimal_codebooks.hpp"
 #include "layers.hpp"
 #include "parallel.hpp"
 

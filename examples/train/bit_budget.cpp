@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "fold_store.hpp"
-#include "furl/host/widths.hpp"
+#include "furl/extra/allocate_bits.hpp"
 
 namespace trainer {
 
@@ -27,7 +27,7 @@ void bit_budget::begin_step() {
     sensitivity.resize(squared.size(), last);
   }
   std::vector<u8> widths(squared.size());
-  check(furl::host::allocate_widths(u64(mean_bits_) * widths.size(), sensitivity, squared, widths));
+  check(furl::host::allocate_bits(u64(mean_bits_) * widths.size(), sensitivity, squared, widths));
   auto next = widths.cbegin();
   for (share& s : shares_) {
     const auto end = next + static_cast<std::ptrdiff_t>(s.num_tiles);
@@ -36,11 +36,11 @@ void bit_budget::begin_step() {
   }
 }
 
-u64 bit_budget::sum_of_widths(std::size_t activation, u64 num_tiles) {
+u64 bit_budget::sum_of_bits(std::size_t activation, u64 num_tiles) {
   if (activation >= shares_.size()) shares_.resize(activation + 1);
   share& s = shares_[activation];
   if (s.num_tiles != num_tiles) s = {num_tiles, 0, 0.0, {}};
-  return s.sum_of_widths > 0 ? s.sum_of_widths : u64(mean_bits_) * num_tiles;
+  return s.sum_of_bits > 0 ? s.sum_of_bits : u64(mean_bits_) * num_tiles;
 }
 
 void bit_budget::report(std::size_t activation, double sensitivity,

@@ -21,7 +21,7 @@ class bit_budget {
   void begin_step();
 
   /// What the widths of an activation's tiles add up to. Where nothing is known: the mean.
-  u64 sum_of_widths(std::size_t activation, u64 num_tiles);
+  u64 sum_of_bits(std::size_t activation, u64 num_tiles);
 
   /// That an error of variance v in each element of an activation adds sensitivity * v to the
   /// variance of a gradient. Of several reports of one activation the sum counts. One without a
@@ -33,7 +33,7 @@ class bit_budget {
  private:
   struct share {
     u64 num_tiles = 0;
-    u64 sum_of_widths = 0;  // 0: the mean
+    u64 sum_of_bits = 0;  // 0: the mean
     double sensitivity = 0.0;
     std::vector<double> squared_ranges;  // empty: not reported
   };

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "fold_store.hpp"
-#include "furl/codebook.cuh"
-#include "furl/stash.cuh"
-#include "furl/widths.cuh"
+#include "furl/extra/codebook.cuh"
+#include "furl/compress.cuh"
+#include "furl/extra/allocate_bits.cuh"
 
 namespace trainer {
 namespace {
@@ -164,7 +164,7 @@ class cuda_store final : public fold_store {
         stream_);
     check(furl::squared_ranges(p, x, squared, stream_));
     check(furl::expand_sensitivity(p, even_, sensitivity, stream_));
-    check(furl::allocate_widths(p.sum_of_widths(), sensitivity, squared, *widths, workspace,
+    check(furl::allocate_bits(p.sum_of_bits(), sensitivity, squared, *widths, workspace,
                                 stream_));
     auto made = furl::stash::compress(p, x, key, stream_, {*widths, workspace});
     return keep(std::move(made), std::move(widths));

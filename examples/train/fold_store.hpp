@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "furl/codebook.hpp"
-#include "furl/element/philox.hpp"
-#include "furl/given_ranges.hpp"
+#include "furl/extra/codebook.hpp"
+#include "furl/detail/quantize.hpp"
+#include "furl/detail/ranges.hpp"
 #include "furl/plan.hpp"
-#include "furl/status.hpp"
+#include "furl/types.hpp"
 #include "parallel.hpp"
 #include "tensor.hpp"
 

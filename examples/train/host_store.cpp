@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "fold_store.hpp"
-#include "furl/host/codebook.hpp"
-#include "furl/host/widths.hpp"
-#include "furl/stash.hpp"
+#include "furl/extra/codebook.hpp"
+#include "furl/extra/allocate_bits.hpp"
+#include "furl/compress.hpp"
 
 namespace trainer {
 namespace {
@@ -66,7 +66,7 @@ class host_store final : public fold_store {
     check(furl::host::squared_ranges(p, values, squared, &pool_));
     const float even = 1.0F;
     check(furl::host::expand_sensitivity(p, {&even, 1}, sensitivity));
-    check(furl::host::allocate_widths(p.sum_of_widths(), sensitivity, squared, widths));
+    check(furl::host::allocate_bits(p.sum_of_bits(), sensitivity, squared, widths));
     return keep(furl::host::stash::compress(p, values, key, {&pool_, widths}), widths);
   }
   std::unique_ptr<const folded> pack(const furl::plan& p, const codes& c) override {

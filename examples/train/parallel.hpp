@@ -9,7 +9,7 @@
 #include <atomic>
 #include <numeric>
 
-#include "furl/host/thread_pool.hpp"
+#include "furl/thread_pool.hpp"
 #include "tensor.hpp"
 
 namespace trainer {

@@ -145,7 +145,7 @@ std::unique_ptr<const folded> saver::fold(const tensor& x, const buffer<float>& 
   const furl::random_key key{seed_, num_compressions_++};
   const furl::plan plan = value_of(furl::plan::make(scheme_.codec, shape));
   if (scheme_.method == method::mixed_widths) {
-    const u64 sum = budget_.sum_of_widths(known_.size(), u64(plan.num_tiles()));
+    const u64 sum = budget_.sum_of_bits(known_.size(), u64(plan.num_tiles()));
     return store_.compress_mixed(value_of(furl::plan::make_mixed(scheme_.codec, shape, sum)),
                                  x.values, key);
   }

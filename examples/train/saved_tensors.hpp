@@ -13,7 +13,7 @@
 
 #include "bit_budget.hpp"
 #include "fold_store.hpp"
-#include "furl/codebook.hpp"
+#include "furl/extra/codebook.hpp"
 #include "furl/plan.hpp"
 #include "tensor.hpp"
 

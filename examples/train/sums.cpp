@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "furl/codebook.hpp"
+#include "furl/extra/codebook.hpp"
 #include "layers.hpp"
 #include "parallel.hpp"
 

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The version of the library, and that of the format (README, Format), which it changes more
+// The version of the library, and that of the format (FORMAT.md), which it changes more
 // seldom.
+
+
 #define FURL_VERSION_MAJOR 0
 #define FURL_VERSION_MINOR 1
 #define FURL_VERSION_PATCH 0
@@ -119,6 +121,7 @@ inline constexpr int tile_elements = 1024;              // consecutive elements 
 inline constexpr int row_elements = 128;                // consecutive elements of a tile
 inline constexpr int rows_per_tile = 8;                 // elements in a column
 inline constexpr int words_per_row = row_elements / 4;  // of random bits
+inline constexpr int tiles_per_chunk = 32;              // of a mixed plan, found together
 inline constexpr int max_bits = 8;                      // of a code
 inline constexpr int max_rank = 8;                      // of a shape
 inline constexpr int max_window = 64;                   // elements along one dimension of a cell

@@ -4,17 +4,14 @@
 
 // Everything, for host and for device memory. Library code includes the parts it needs instead.
 
-#include "furl/codebook.cuh"
-#include "furl/codes.cuh"
 #include "furl/compress.cuh"
-#include "furl/decompress.cuh"
-#include "furl/dropout.cuh"
-#include "furl/max_pool.cuh"
-#include "furl/measure.cuh"
-#include "furl/relu.cuh"
-#include "furl/stash.cuh"
-#include "furl/widths.cuh"
+#include "furl/extra/activation.cuh"
+#include "furl/extra/codebook.cuh"
+#include "furl/extra/max_pool.cuh"
+#include "furl/extra/measure.cuh"
+#include "furl/extra/allocate_bits.cuh"
 
 #if !defined(__CUDACC_RTC__)
 #include "furl/furl.hpp"
 #endif
+

@@ -4,17 +4,12 @@
 
 // Everything for host memory. Library code includes the parts it needs instead.
 
-#include "furl/codebook.hpp"
-#include "furl/host/codebook.hpp"
-#include "furl/host/codes.hpp"
-#include "furl/host/compress.hpp"
-#include "furl/host/decompress.hpp"
-#include "furl/host/dropout.hpp"
-#include "furl/host/max_pool.hpp"
-#include "furl/host/measure.hpp"
-#include "furl/host/optimal_codebooks.hpp"
-#include "furl/host/relu.hpp"
-#include "furl/host/widths.hpp"
+#include "furl/compress.hpp"
+#include "furl/extra/activation.hpp"
+#include "furl/extra/codebook.hpp"
+#include "furl/extra/max_pool.hpp"
+#include "furl/extra/measure.hpp"
+#include "furl/extra/optimal_codebooks.hpp"
+#include "furl/extra/allocate_bits.hpp"
 #include "furl/plan.hpp"
-#include "furl/plan_bytes.hpp"
-#include "furl/stash.hpp"
+

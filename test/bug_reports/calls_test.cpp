@@ -12,7 +12,7 @@
 #include <string>
 
 #include "bug_reports/codecs.hpp"
-#include "furl/element/quantize.hpp"
+#include "furl/detail/quantize.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "furl/codec.hpp"
+#include "furl/plan.hpp"
 
 namespace furl::test {
 

@@ -16,9 +16,9 @@ refused() {
 
 ieee="furl needs IEEE arithmetic"
 config='#include "furl/config.hpp"'
-pack='#include "furl/element/pack.hpp"
+pack='#include "furl/detail/quantize.hpp"
 void f(const furl::u32 (&row)[8], furl::u32 (&bytes)[9]) { furl::pack_columns<9>(row, bytes); }'
-unpack='#include "furl/element/pack.hpp"
+unpack='#include "furl/detail/quantize.hpp"
 void f(const furl::u32 (&bytes)[9], furl::u32 (&row)[8]) { furl::unpack_columns<9>(bytes, row); }'
 # An earlier C++, and nothing that follows from it.
 for compiler in "$CXX" $(command -v clang++) ${NVCC:-}; do
@@ -46,8 +46,8 @@ if [ -n "${NVCC:-}" ]; then
   refused "$ieee: build without -ffast-math" "$config" "$NVCC" -Xcompiler=-ffast-math
   refused "whole warps, one block" '#include "furl/block/min_max.cuh"
 template class furl::block_min_max<48>;' "$NVCC"
-  refused "whole warps, one block" '#include "furl/block/exclusive_sum.cuh"
+  refused "whole warps, one block" '#include "furl/detail/device/exclusive_sum.cuh"
 template class furl::block_exclusive_sum<2048>;' "$NVCC"
-  refused "a thread a digit" '#include "furl/kernel/allocate_widths.cuh"
+  refused "a thread a digit" '#include "furl/detail/extra/allocate_bits.cuh"
 template __global__ void furl::kernel::count_gains<64>(furl::kernel::gain_request, int, furl::kernel::gain_counts*);' "$NVCC"
 fi

@@ -90,7 +90,7 @@ TEST(BugReports, Case34_GraphReplaysWithADeviceKeyDrawFreshBits) {
   const random_key start{9, 100};
   key.write(&start);
   options o;
-  o.widths = const_view(widths);
+  o.tile_bits = const_view(widths);
   o.workspace = view(workspace);
   o.device_key = key.as<const random_key>();
   const captured graph(stream, [&] {

@@ -129,7 +129,7 @@ class device_backend final : public backend {
     const mirror out(squared);
     const mirror tile_widths(widths.data, widths.size_bytes);
     options o;
-    o.widths = {tile_widths.data(), widths.size_bytes};
+    o.tile_bits = {tile_widths.data(), widths.size_bytes};
     const status s = furl::squared_ranges(p, const_bytes{in.data(), blob.size_bytes},
                                           out.view(squared), stream_, o);
     stream_.wait();
@@ -145,14 +145,14 @@ class device_backend final : public backend {
     out.copy_back(of_tiles.data);
     return s;
   }
-  status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
+  status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
                          span<const double> squared_range, bytes widths) override {
     const mirror sensitivities(sensitivity);
     const mirror ranges(squared_range);
     const mirror out(widths.data, widths.size_bytes);
     const device_buffer workspace(allocation_workspace_bytes(i64(widths.size_bytes)));
-    const status s = furl::allocate_widths(
-        sum_of_widths, sensitivities.view(sensitivity), ranges.view(squared_range),
+    const status s = furl::allocate_bits(
+        sum_of_bits, sensitivities.view(sensitivity), ranges.view(squared_range),
         {out.data(), widths.size_bytes}, {workspace.data(), workspace.size()}, stream_);
     stream_.wait();
     out.copy_back(widths.data);
@@ -262,7 +262,7 @@ class device_backend final : public backend {
   static options options_of(const_bytes widths, const mirror& copy,
                             const device_buffer& workspace) {
     options o;
-    o.widths = {copy.data(), widths.size_bytes};
+    o.tile_bits = {copy.data(), widths.size_bytes};
     o.workspace = {workspace.data(), workspace.size()};
     return o;
   }

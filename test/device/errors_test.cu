@@ -77,12 +77,12 @@ TEST(api_errors, BadArgumentsAreNamedAndNothingIsWritten) {
   o.device_key = reinterpret_cast<const random_key*>(key.data() + 4);
   try_compress(p, in, out, o, "options.device_key");
   o.device_key = nullptr;
-  o.widths = const_view(key);
-  try_compress(p, in, out, o, "options.widths");
-  try_compress(mixed.p, in, out, o, "options.widths");
-  o.widths = {nullptr, 5};
-  try_compress(mixed.p, in, out, o, "options.widths");
-  o.widths = {key.data(), 5};
+  o.tile_bits = const_view(key);
+  try_compress(p, in, out, o, "options.tile_bits");
+  try_compress(mixed.p, in, out, o, "options.tile_bits");
+  o.tile_bits = {nullptr, 5};
+  try_compress(mixed.p, in, out, o, "options.tile_bits");
+  o.tile_bits = {key.data(), 5};
   try_compress(mixed.p, in, out, o, "options.workspace");
   o.workspace = {nullptr, 8};
   try_compress(mixed.p, in, out, o, "options.workspace");
@@ -123,7 +123,7 @@ TEST(api_errors, WidthsThatBreakTheirPreconditionStayInTheBlob) {
   const device_buffer widths(std::vector<u8>{8, 0, 200, 8, 8});
   const device_buffer workspace(workspace_bytes(mixed.p));
   options o;
-  o.widths = const_view(widths);
+  o.tile_bits = const_view(widths);
   o.workspace = view(workspace);
   EXPECT_TRUE(compress(mixed.p, x.const_view(), view(blob), {1, 2}, stream, o));
   EXPECT_TRUE(decompress(mixed.p, const_view(blob), x.view(), stream, o));

@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "furl/kernel/lfc.cuh"
+#include "furl/block/layout.cuh"
 #include "furl/plan.hpp"
 
 namespace furl::test {

@@ -40,7 +40,7 @@
                                            const options&);                                        \
   storage template status expand_sensitivity<>(const plan&, span<const float>, span<float>,        \
                                                cudaStream_t);                                      \
-  storage template status allocate_widths<>(u64, span<const float>, span<const double>, bytes,     \
+  storage template status allocate_bits<>(u64, span<const float>, span<const double>, bytes,     \
                                             bytes, cudaStream_t)
 
 namespace furl {

@@ -75,9 +75,9 @@ TEST(Nvrtc, CompilesEveryHeaderAlone) {
 
 TEST(Nvrtc, CompilesAKernel) {
   const std::string kernel = R"(
-#include "furl/block/blob_layout.cuh"
-#include "furl/block/quantize_pack.cuh"
-#include "furl/block/unpack_dequantize.cuh"
+#include "furl/block/layout.cuh"
+#include "furl/block/compress.cuh"
+#include "furl/block/decompress.cuh"
 extern "C" __global__ void fold(furl::blob_layout layout, const furl::bf16* x, furl::u8* blob) {
   using namespace furl;
   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {

@@ -28,12 +28,12 @@ TEST(device_widths, AGraphFindsAndUsesThem) {
   const device_buffer workspace(workspace_bytes(mixed));
   const device_buffer blob(mixed.size_bytes());
   options o;
-  o.widths = const_view(widths);
+  o.tile_bits = const_view(widths);
   o.workspace = view(workspace);
   const captured graph(stream, [&] {
     EXPECT_TRUE(squared_ranges(uniform, x.const_view(), squared.view(), stream));
     EXPECT_TRUE(expand_sensitivity(uniform, parts.const_view(), sensitivity.view(), stream));
-    EXPECT_TRUE(allocate_widths(17, sensitivity.const_view(), squared.const_view(), view(widths),
+    EXPECT_TRUE(allocate_bits(17, sensitivity.const_view(), squared.const_view(), view(widths),
                                 view(allocation), stream));
     EXPECT_TRUE(compress(mixed, x.const_view(), view(blob), {1, 2}, stream, o));
     EXPECT_TRUE(squared_ranges(mixed, const_view(blob), squared.view(), stream, o));
@@ -50,7 +50,7 @@ TEST(device_widths, AGraphFindsAndUsesThem) {
     std::vector<u8> host_widths(5);
     ASSERT_TRUE(on_host->squared_ranges(uniform, const_values(input), host_squared));
     ASSERT_TRUE(on_host->expand_sensitivity(uniform, of_parts, host_sensitivity));
-    ASSERT_TRUE(on_host->allocate_widths(17, host_sensitivity, host_squared, host_widths));
+    ASSERT_TRUE(on_host->allocate_bits(17, host_sensitivity, host_squared, host_widths));
     EXPECT_EQ(widths.bytes(), host_widths);
     EXPECT_EQ(blob.bytes(), host_blob(mixed, input, {1, 2}, host_widths));
   }
@@ -67,13 +67,13 @@ TEST(device_widths, MoreTilesThanThreads) {
   }
   const u64 sum = 2 * tiles + 12345;
   std::vector<u8> expected(tiles);
-  ASSERT_TRUE(make_host_backend(1)->allocate_widths(sum, sensitivity, squared, expected));
+  ASSERT_TRUE(make_host_backend(1)->allocate_bits(sum, sensitivity, squared, expected));
   const device_array<float> s(sensitivity);
   const device_array<double> r(squared);
   const device_buffer widths(tiles);
   const device_buffer workspace(allocation_workspace_bytes(i64(tiles)));
   ASSERT_TRUE(
-      allocate_widths(sum, s.const_view(), r.const_view(), view(widths), view(workspace), stream));
+      allocate_bits(sum, s.const_view(), r.const_view(), view(widths), view(workspace), stream));
   stream.wait();
   EXPECT_TRUE(widths.bytes() == expected);
 }
@@ -97,7 +97,7 @@ TEST(device_widths, BadMemoryIsNamedAndNothingIsWritten) {
   const furl::span<const double> r5{r.as<double>(), 5};
   const auto allocate = [&](furl::span<const float> in, furl::span<const double> squared, bytes out,
                             bytes space) {
-    return allocate_widths(10, in, squared, out, space, stream);
+    return allocate_bits(10, in, squared, out, space, stream);
   };
   expect(allocate({host_floats.data(), 5}, r5, view(widths), view(workspace)), error::wrong_memory,
          "sensitivity");

@@ -3,13 +3,13 @@
 
 // The device's way from elements to cells, against plain divisions.
 
-#include "furl/element/cell_locator.hpp"
+#include "furl/detail/cell_index.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "furl/element/divisor.hpp"
+#include "furl/detail/cells.hpp"
 #include "furl/plan.hpp"
 
 namespace furl::test {

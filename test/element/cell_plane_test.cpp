@@ -3,7 +3,7 @@
 
 // What a block of the device finds of its run of elements, against plain divisions.
 
-#include "furl/element/cell_plane.hpp"
+#include "furl/detail/cell_index.hpp"
 
 #include <gtest/gtest.h>
 

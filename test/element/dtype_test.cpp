@@ -4,7 +4,7 @@
 // Conversions, exhaustively: every 16-bit pattern, and between each pair of neighbours the numbers
 // at which a rounding can change its mind.
 
-#include "furl/dtype.hpp"
+#include "furl/detail/number.hpp"
 
 #include <gtest/gtest.h>
 

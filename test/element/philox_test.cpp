@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "furl/element/philox.hpp"
+#include "furl/detail/quantize.hpp"
 
 #include <gtest/gtest.h>
 

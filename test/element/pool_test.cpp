@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "furl/element/pool.hpp"
+#include "furl/detail/cells.hpp"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ TEST(PairwiseSum, IsTheTreeForEveryCount) {
       float chain = 0;
       for (const float term : terms) {
         sum.push(term);
-        chain = add(chain, term);
+        chain = add_rn(chain, term);
       }
       const float expected = reference::tree_sum(terms);
       ASSERT_EQ(bits_of(sum.total()), bits_of(expected)) << count << " terms, seed " << seed;

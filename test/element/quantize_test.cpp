@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "furl/element/quantize.hpp"
+#include "furl/detail/quantize.hpp"
 
 #include <gtest/gtest.h>
 
@@ -97,7 +97,7 @@ struct random_range {
   std::mt19937 random;
 };
 
-// What makes a clamp superfluous (README, A5), and the promise of A7.
+// What makes a clamp superfluous (FORMAT.md, A5), and the promise of A7.
 TEST(FixedPoint, NeverBeyondTheTopCodeAndWithinOneStep) {
   random_range range(5);
   int coded = 0;

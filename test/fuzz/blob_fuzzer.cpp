@@ -41,7 +41,7 @@ void run(const plan& p, const u8* data, std::size_t size) {
     return;
   }
   std::vector<u8> widths;
-  u64 left = p.kind() == plan_kind::mixed ? p.sum_of_widths() : 0;
+  u64 left = p.kind() == plan_kind::mixed ? p.sum_of_bits() : 0;
   for (i64 tiles = p.num_tiles(); left > 0; --tiles) {
     const u64 width = std::min<u64>(8, left - u64(tiles - 1));
     widths.push_back(static_cast<u8>(width));

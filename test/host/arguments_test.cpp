@@ -3,7 +3,7 @@
 
 // What only the host can refuse: pointers, their alignment, overlaps, and widths it can read.
 
-#include "furl/arguments.hpp"
+#include "furl/detail/checks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -94,7 +94,7 @@ TEST_F(HostArguments, OverlapOfCodes) {
 
 TEST_F(HostArguments, WidthsAreReadBeforeAnythingIsWritten) {
   const auto refused = [&](const std::vector<u8>& widths, error code, i64 value) {
-    expect_refused(mixed, tensor, blob, {nullptr, widths}, code, "options.widths", "options.widths",
+    expect_refused(mixed, tensor, blob, {nullptr, widths}, code, "options.tile_bits", "options.tile_bits",
                    value);
   };
   refused({3, 3, 0}, error::out_of_range, 0);
@@ -104,7 +104,7 @@ TEST_F(HostArguments, WidthsAreReadBeforeAnythingIsWritten) {
   refused({3, 3, 2}, error::wrong_size, 8);
   refused({8, 8, 8}, error::wrong_size, 24);
   expect_refused(mixed, tensor, blob, {nullptr, {nullptr, 3}}, error::null_pointer,
-                 "options.widths", "options.widths");
+                 "options.tile_bits", "options.tile_bits");
   const std::vector<u8> right{3, 5, 1};
   EXPECT_TRUE(host::compress(mixed, {tensor, dtype::f32, n}, {blob, mixed.size_bytes()}, {},
                              {nullptr, right}));

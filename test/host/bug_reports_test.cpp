@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "bug_reports/codecs.hpp"
-#include "furl/stash.hpp"
+#include "furl/compress.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 

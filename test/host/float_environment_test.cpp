@@ -3,7 +3,7 @@
 
 // The caller's floating-point mode changes no byte, and is as it was afterwards.
 
-#include "furl/host/float_environment.hpp"
+#include "furl/detail/host/work.hpp"
 
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ outputs run_all(backend& engine, dtype type, const extents& window) {
   EXPECT_TRUE(engine.measure(p, {bytes.data(), type, 3000}, {blob.data(), blob.size()}, groups,
                              &out.total));
   const std::vector<float> sensitivity = {1e-40f, 0.3f, 1e-20f};
-  EXPECT_TRUE(engine.allocate_widths(9, sensitivity, out.squared, out.widths));
+  EXPECT_TRUE(engine.allocate_bits(9, sensitivity, out.squared, out.widths));
   return out;
 }
 

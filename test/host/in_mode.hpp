@@ -6,7 +6,7 @@
 
 #include <cfenv>
 
-#include "furl/host/float_environment.hpp"
+#include "furl/detail/host/work.hpp"
 #include "support/backend.hpp"
 
 namespace furl::test {
@@ -74,10 +74,10 @@ class in_mode final : public backend {
                             span<float> of_tiles) override {
     return inner_.expand_sensitivity(p, of_parts, of_tiles);
   }
-  status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
+  status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
                          span<const double> squared_range, bytes widths) override {
     const mode callers(direction_, flush_);
-    return inner_.allocate_widths(sum_of_widths, sensitivity, squared_range, widths);
+    return inner_.allocate_bits(sum_of_bits, sensitivity, squared_range, widths);
   }
   status pack(const plan& p, const_values x, const codebook& book, bytes blob,
               random_key key) override {

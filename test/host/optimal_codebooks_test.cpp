@@ -3,7 +3,7 @@
 
 // Codebooks that are the best of their size.
 
-#include "furl/host/optimal_codebooks.hpp"
+#include "furl/extra/optimal_codebooks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-#include "furl/codebook_arguments.hpp"
+#include "furl/detail/extra/checks.hpp"
 
 namespace furl::test {
 namespace {

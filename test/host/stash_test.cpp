@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "furl/stash.hpp"
+#include "furl/compress.hpp"
 
 #include <gtest/gtest.h>
 

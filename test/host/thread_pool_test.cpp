@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "furl/host/thread_pool.hpp"
+#include "furl/thread_pool.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

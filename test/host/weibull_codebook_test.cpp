@@ -9,8 +9,8 @@
 #include <cmath>
 #include <initializer_list>
 
-#include "furl/codebook_arguments.hpp"
-#include "furl/host/optimal_codebooks.hpp"
+#include "furl/detail/extra/checks.hpp"
+#include "furl/extra/optimal_codebooks.hpp"
 
 namespace furl::test {
 namespace {

@@ -33,7 +33,7 @@ std::vector<u8> map_elements(const std::vector<u8>& x, dtype type, const Functio
 /// A codebook of evenly spread levels with some unevenness, from -3 to 3.
 codebook uneven_codebook(int num_levels, rounding mode);
 
-/// README, A9: one code after the other.
+/// FORMAT.md, A9: one code after the other.
 std::vector<u8> reference_codes(std::vector<float> x, const codebook& book, random_key key);
 
 std::vector<u8> pack(backend& engine, const plan& p, const std::vector<u8>& x, dtype type,

@@ -37,9 +37,9 @@ class host_backend final : public backend {
                             span<float> of_tiles) override {
     return host::expand_sensitivity(p, of_parts, of_tiles);
   }
-  status allocate_widths(u64 sum_of_widths, span<const float> sensitivity,
+  status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
                          span<const double> squared_range, bytes widths) override {
-    return host::allocate_widths(sum_of_widths, sensitivity, squared_range, widths);
+    return host::allocate_bits(sum_of_bits, sensitivity, squared_range, widths);
   }
   status pack(const plan& p, const_values x, const codebook& book, bytes blob,
               random_key key) override {

@@ -75,7 +75,7 @@ u32 load_code(const std::vector<u8>& blob, u64 tile_at, i64 index, int bits) {
   return code;
 }
 
-/// README, A6.
+/// FORMAT.md, A6.
 u32 random_byte(i64 index, random_key key) {
   const u64 t = u64(index) / 1024;
   const u64 row = u64(index) % 1024 / 128;
@@ -89,7 +89,7 @@ u32 random_byte(i64 index, random_key key) {
   return out.word[row % 4] >> (8 * byte_of_column[column % 4]) & 0xffu;
 }
 
-/// README, A2: sums along the innermost pooled dimension, then the next, then the outermost.
+/// FORMAT.md, A2: sums along the innermost pooled dimension, then the next, then the outermost.
 float sum_of_cell(const problem& p, const std::vector<float>& x, std::vector<i64> index, int d) {
   if (d == p.shape.rank) {
     i64 flat = 0;
@@ -133,7 +133,7 @@ range range_of(const problem& p, i64 index) {
   return p.ranges[at(coordinates(p, index)[at(p.dimension)])];
 }
 
-/// README, A3. Saturates the group's elements if ranges are given.
+/// FORMAT.md, A3. Saturates the group's elements if ranges are given.
 pair describe_group(const problem& p, std::vector<float>& r, i64 first, i64 last, int bits) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   float lo = r[at(first)];
@@ -164,7 +164,7 @@ pair describe_group(const problem& p, std::vector<float>& r, i64 first, i64 last
   return {lo, step, true};
 }
 
-/// README, A4 and A5.
+/// FORMAT.md, A4 and A5.
 u32 code_of(float r, const pair& group, u32 u) {
   const volatile float inverse = 1.0f / group.step;
   const volatile float above = r - group.lo;

@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The format a second time: one element after the other, straight from README, Format and
+// The format a second time: one element after the other, straight from FORMAT.md and
 // Arithmetic, without a thought for speed. It takes constants, enums and the codec from the
 // library, and nothing else but Philox, whose words other tests pin.
 
 #include <vector>
 
-#include "furl/element/philox.hpp"
-#include "furl/given_ranges.hpp"
+#include "furl/detail/quantize.hpp"
+#include "furl/detail/ranges.hpp"
 #include "furl/plan.hpp"
-#include "furl/view.hpp"
+#include "furl/types.hpp"
 
 namespace furl::test::reference {
 

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE THREAD. The mean of a cell, for the low-frequency component (README, A2).
+// ONE THREAD. The mean of a cell, for the low-frequency component (FORMAT.md, A2).
 
+#include "furl/block/codes.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
-#include "furl/dtype.hpp"
-#include "furl/element/arithmetic.hpp"
-#include "furl/element/pool.hpp"
+#include "furl/detail/cells.hpp"
+#include "furl/detail/number.hpp"
 
 namespace furl {
 
@@ -27,7 +27,7 @@ class register_sum {
     float sum = 0.0f;
     FURL_UNROLL
     for (int level = 0; level < levels; ++level)
-      if ((count_ >> level & 1u) != 0) sum = add(partial_[level], sum);
+      if ((count_ >> level & 1u) != 0) sum = add_rn(partial_[level], sum);
     return sum;
   }
 
@@ -40,7 +40,7 @@ class register_sum {
       if ((count_ >> Level & 1u) == 0) {
         partial_[Level] = term;
       } else {
-        carry<Level + 1>(add(partial_[Level], term));
+        carry<Level + 1>(add_rn(partial_[Level], term));
       }
     }
   }
@@ -57,106 +57,156 @@ struct cell_contents {
 
 namespace detail {
 
-// Missing terms of a tree are +0 (README, A2), wherever they are added: that can only turn a sum of
-// -0 into +0, which an LFC value is turned into anyway.
+// Missing terms of a tree are +0 (FORMAT.md, A2), wherever they are added: that can only turn a sum
+// of -0 into +0, which an LFC value is turned into anyway.
 
 __device__ __forceinline__ float sum_of_eight(const float (&v)[8]) {
-  return add(add(add(v[0], v[1]), add(v[2], v[3])), add(add(v[4], v[5]), add(v[6], v[7])));
+  return add_rn(add_rn(add_rn(v[0], v[1]), add_rn(v[2], v[3])),
+                add_rn(add_rn(v[4], v[5]), add_rn(v[6], v[7])));
 }
 
-/// Elements x[0], x[stride], ..., `count` of them or the first 8.
-template <class T>
-__device__ __forceinline__ float sum_up_to_eight(const T* x, int count, i64 stride) {
+/// Elements 0, stride, ..., `count` of them or the first 8.
+template <class Source>
+__device__ __forceinline__ float sum_up_to_eight(const Source& x, int count, i64 stride) {
   float v[8];
   FURL_UNROLL
-  for (int j = 0; j < 8; ++j) v[j] = j < count ? to_f32(x[j * stride]) : 0.0f;
+  for (int j = 0; j < 8; ++j) v[j] = j < count ? x.at(j * stride) : 0.0f;
   return sum_of_eight(v);
 }
 
-/// Elements x[0], x[stride], ..., `count` of them.
-template <class T>
-__device__ __forceinline__ float sum_run(const T* x, int count, i64 stride) {
+/// Elements 0, stride, ..., `count` of them.
+template <class Source>
+__device__ __forceinline__ float sum_run(const Source& x, int count, i64 stride) {
   register_sum sum;
   for (int i = 0; i < count; i += 8)
-    sum.push<3>(sum_up_to_eight(x + i * stride, count - i, stride));
+    sum.push<3>(sum_up_to_eight(x.from(i * stride), count - i, stride));
   return sum.total();
 }
 
-/// Four adjacent elements whose address is a multiple of four.
-template <class T>
-__device__ __forceinline__ float sum_vector(const T* x) {
-  tile_fragment<T> loaded;
-  load_cached_vector(x, loaded.word[0]);
+/// The first four elements, whose address is a multiple of four.
+template <class Source>
+__device__ __forceinline__ float sum_vector(const Source& x) {
   float v[4];
-  unpack_row<T>(loaded.word[0], v);
-  return add(add(v[0], v[1]), add(v[2], v[3]));
+  x.first_four(v);
+  return add_rn(add_rn(v[0], v[1]), add_rn(v[2], v[3]));
 }
 
 /// `count` of them, a multiple of four.
-template <class T>
-__device__ __forceinline__ float sum_vectors(const T* x, int count) {
+template <class Source>
+__device__ __forceinline__ float sum_vectors(const Source& x, int count) {
   register_sum sum;
-  for (int i = 0; i < count; i += 4) sum.push<2>(sum_vector(x + i));
+  for (int i = 0; i < count; i += 4) sum.push<2>(sum_vector(x.from(i)));
   return sum.total();
 }
 
 /// Sum of a cell, whatever its size.
-template <class T>
-__device__ __forceinline__ float sum_cell(const T* x, const cell_grid& grid,
+template <class Source>
+__device__ __forceinline__ float sum_cell(const Source& x, const cell_grid& grid,
                                           const cell_contents& cell, bool vectors) {
   const i64 row_stride = grid.extent[2] * grid.inner;
   const i64 plane_stride = grid.extent[1] * row_stride;
-  const T* plane = x + cell.first;
+  i64 plane = cell.first;
   register_sum planes;
   for (int a = 0; a < cell.extent[0]; ++a, plane += plane_stride) {
-    const T* row = plane;
+    i64 row = plane;
     register_sum rows;
     for (int b = 0; b < cell.extent[1]; ++b, row += row_stride)
-      rows.push(vectors ? sum_vectors(row, cell.extent[2])
-                        : sum_run(row, cell.extent[2], grid.inner));
+      rows.push(vectors ? sum_vectors(x.from(row), cell.extent[2])
+                        : sum_run(x.from(row), cell.extent[2], grid.inner));
     planes.push(rows.total());
   }
   return planes.total();
 }
 
 /// The same for cells of one plane and at most 8 x 8 elements, with all loads under way at once.
-template <class T>
-__device__ __forceinline__ float sum_small_cell(const T* x, const cell_grid& grid,
+template <class Source>
+__device__ __forceinline__ float sum_small_cell(const Source& x, const cell_grid& grid,
                                                 const cell_contents& cell, bool vectors) {
   const i64 row_stride = grid.extent[2] * grid.inner;
-  const T* row = x + cell.first;
+  i64 row = cell.first;
   float sum[8] = {};
   if (vectors) {
     const bool two = cell.extent[2] > 4;
     FURL_UNROLL
     for (int b = 0; b < 8; ++b, row += row_stride) {
       if (b >= cell.extent[1]) continue;
-      sum[b] = sum_vector(row);
-      if (two) sum[b] = add(sum[b], sum_vector(row + 4));
+      sum[b] = sum_vector(x.from(row));
+      if (two) sum[b] = add_rn(sum[b], sum_vector(x.from(row + 4)));
     }
   } else {
     FURL_UNROLL
     for (int b = 0; b < 8; ++b, row += row_stride)
-      if (b < cell.extent[1]) sum[b] = sum_up_to_eight(row, cell.extent[2], grid.inner);
+      if (b < cell.extent[1]) sum[b] = sum_up_to_eight(x.from(row), cell.extent[2], grid.inner);
   }
   return sum_of_eight(sum);
 }
 
 }  // namespace detail
 
+/// The cells of a grid, with what finding their elements takes: to be made on the host.
+struct cell_list {
+  cell_grid grid{};       // of the cells
+  divisor64 inner;        // of the grid's inner
+  divisor64 cells[3];     // of the grid's cells
+  bool in_fours = false;  // whether rows of cells are whole multiples of four elements
+
+  cell_list() = default;
+  /// All cells of a grid.
+  FURL_HD explicit constexpr cell_list(const cell_grid& g)
+      : grid(normalised(g)),
+        inner(u64(grid.inner)),
+        cells{divisor64(u64(grid.cells[0])), divisor64(u64(grid.cells[1])),
+              divisor64(u64(grid.cells[2]))},
+        in_fours(grid.inner == 1 && grid.window[2] % 4 == 0 && grid.extent[2] % 4 == 0) {}
+
+  /// What lies in the cell with an index, 0 <= cell < num_cells.
+  __device__ __forceinline__ cell_contents contents(i64 cell) const {
+    u64 rest = inner.divide(u64(cell));
+    const i64 in_inner = cell - i64(rest * inner.value);
+    cell_contents found;
+    i64 begin[3];
+    FURL_UNROLL
+    for (int d = 2; d >= 0; --d) {
+      const u64 next = cells[d].divide(rest);
+      begin[d] = i64(rest - next * cells[d].value) * grid.window[d];
+      const i64 left = grid.extent[d] - begin[d];
+      found.extent[d] = left < grid.window[d] ? int(left) : grid.window[d];
+      rest = next;
+    }
+    i64 row = i64(rest);
+    FURL_UNROLL
+    for (int d = 0; d < 3; ++d) row = row * grid.extent[d] + begin[d];
+    found.first = row * grid.inner + in_inner;
+    return found;
+  }
+};
+
 /// The LFC value of a cell: in the metadata type, finite, never -0.
 /// Threads : one; lanes with neighbouring cells read neighbouring memory.
-/// Shapes  : x       : global, the tensor.
-///           vectors : whether every row of every cell has a multiple of four elements and begins
-///                     at an address aligned to four.
+/// Shapes  : x : the elements of the tensor, such as array_elements.
 /// Shared  : none. Sync : none.
-template <class T>
-__device__ __forceinline__ float pool_cell(const T* x, const cell_grid& grid,
-                                           const cell_contents& cell, bool vectors, dtype meta) {
+template <class Source>
+__device__ __forceinline__ float pool_cell(const Source& x, const cell_list& cells, i64 cell,
+                                           dtype meta) {
+  const cell_contents found = cells.contents(cell);
+  const cell_grid& grid = cells.grid;
+  const bool vectors = cells.in_fours && x.is_vector_aligned();
   const bool is_small = grid.window[0] == 1 && grid.window[1] <= 8 && grid.window[2] <= 8;
-  const float sum = is_small ? detail::sum_small_cell(x, grid, cell, vectors)
-                             : detail::sum_cell(x, grid, cell, vectors);
-  return lfc_value(cell_mean(sum, cell.extent[0] * cell.extent[1] * cell.extent[2]), meta);
+  const float sum = is_small ? detail::sum_small_cell(x, grid, found, vectors)
+                             : detail::sum_cell(x, grid, found, vectors);
+  return lfc_value(cell_mean(sum, found.extent[0] * found.extent[1] * found.extent[2]), meta);
+}
+
+/// Writes the LFC of cells begin .. end - 1 to the blob.
+/// Threads : a grid of one-dimensional blocks, all threads.
+/// Shapes  : x : the elements of the tensor. lfc : global, the blob's LFC part.
+/// Shared  : none. Sync : none.
+template <class Source>
+__device__ __forceinline__ void pool_cells(const Source& x, const cell_list& cells, i64 begin,
+                                           i64 end, dtype meta, u8* lfc) {
+  const i64 stride = i64(gridDim.x) * blockDim.x;
+  for (i64 cell = begin + i64(blockIdx.x) * blockDim.x + threadIdx.x; cell < end; cell += stride)
+    store_lfc(lfc, cell, meta, pool_cell(x, cells, cell, meta));
 }
 
 }  // namespace furl

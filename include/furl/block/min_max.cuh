@@ -3,14 +3,14 @@
 #pragma once
 
 // ONE WARP or ONE BLOCK. Smallest and largest element: of a warp, of a block, of an array, of every
-// group of a tile (README, A3). NaN if any element is NaN; infinities and subnormals are numbers
+// group of a tile (FORMAT.md, A3). NaN if any element is NaN; infinities and subnormals are numbers
 // like any other.
 
-#include "furl/block/intrinsics.cuh"
-#include "furl/block/pairs.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
-#include "furl/element/arithmetic.hpp"
+#include "furl/detail/device/intrinsics.cuh"
+#include "furl/detail/device/pairs.cuh"
+#include "furl/detail/number.hpp"
 
 namespace furl {
 

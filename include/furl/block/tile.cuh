@@ -4,20 +4,12 @@
 
 // ONE WARP. A tile of 1024 elements in the registers of a warp, and its way from and to memory.
 
-#include "furl/block/intrinsics.cuh"
-#include "furl/block/pairs.cuh"
 #include "furl/config.hpp"
-#include "furl/dtype.hpp"
+#include "furl/detail/device/intrinsics.cuh"
+#include "furl/detail/device/pairs.cuh"
+#include "furl/detail/number.hpp"
 
 namespace furl {
-
-/// How a tile is coded, the same in all lanes.
-struct tile_codec {
-  int bits;         // 1..8
-  int group;        // 32, 64, 128, 256, 512 or 1024
-  dtype meta;       // bf16 or f32
-  bool stochastic;  // otherwise to nearest
-};
 
 /// What one lane holds of a tile: in every row (of 128 elements) the four from 4 * lane on, packed
 /// in sizeof(T) words as they lie in memory. So a row is one full line or more of memory, and the
@@ -65,17 +57,17 @@ __device__ __forceinline__ void unpack_row(const float (&word)[4], float (&x)[4]
 
 /// x - v of each element.
 __device__ __forceinline__ void subtract_from_row(float (&x)[4], float4 v) {
-  x[0] = sub(x[0], v.x);
-  x[1] = sub(x[1], v.y);
-  x[2] = sub(x[2], v.z);
-  x[3] = sub(x[3], v.w);
+  x[0] = sub_rn(x[0], v.x);
+  x[1] = sub_rn(x[1], v.y);
+  x[2] = sub_rn(x[2], v.z);
+  x[3] = sub_rn(x[3], v.w);
 }
 /// x + v of each element.
 __device__ __forceinline__ void add_to_row(float (&x)[4], float4 v) {
-  x[0] = add(x[0], v.x);
-  x[1] = add(x[1], v.y);
-  x[2] = add(x[2], v.z);
-  x[3] = add(x[3], v.w);
+  x[0] = add_rn(x[0], v.x);
+  x[1] = add_rn(x[1], v.y);
+  x[2] = add_rn(x[2], v.z);
+  x[3] = add_rn(x[3], v.w);
 }
 
 /// @{
@@ -92,12 +84,6 @@ __device__ __forceinline__ void pack_row(const float (&x)[4], float (&word)[4]) 
 }
 /// @}
 
-/// Elements of a tile that a tensor of n elements has: 1..1024.
-__device__ __forceinline__ int elements_in_tile(i64 num_elements, i64 tile) {
-  const i64 left = num_elements - tile * tile_elements;
-  return left < tile_elements ? int(left) : tile_elements;
-}
-
 /// Whether every row of a lane can be loaded and stored as one vector.
 template <class T>
 __device__ __forceinline__ bool is_vector_aligned(const T* x) {
@@ -108,50 +94,6 @@ __device__ __forceinline__ bool is_vector_aligned(const T* x) {
 __device__ __forceinline__ int row_begin(int row, int lane) {
   return row * row_elements + 4 * lane;
 }
-
-// ---- Vectors of four elements ----------------------------------------------------------------
-
-/// @{
-/// With streaming hints: a tile passes once. `at` is an address in global memory, Offset bytes
-/// before the vector; as a constant of the instruction it costs nothing.
-template <int Offset>
-__device__ __forceinline__ void load_vector(u64 at, u32 (&word)[1]) {
-  asm volatile("ld.global.cs.b32 %0, [%1 + %2];" : "=r"(word[0]) : "l"(at), "n"(Offset) : "memory");
-}
-template <int Offset>
-__device__ __forceinline__ void load_vector(u64 at, u32 (&word)[2]) {
-  asm volatile("ld.global.cs.v2.b32 {%0, %1}, [%2 + %3];"
-               : "=r"(word[0]), "=r"(word[1])
-               : "l"(at), "n"(Offset)
-               : "memory");
-}
-template <int Offset>
-__device__ __forceinline__ void load_vector(u64 at, float (&word)[4]) {
-  asm volatile("ld.global.cs.v4.f32 {%0, %1, %2, %3}, [%4 + %5];"
-               : "=f"(word[0]), "=f"(word[1]), "=f"(word[2]), "=f"(word[3])
-               : "l"(at), "n"(Offset)
-               : "memory");
-}
-template <int Offset>
-__device__ __forceinline__ void store_vector(u64 at, const u32 (&word)[1]) {
-  asm volatile("st.global.cs.b32 [%1 + %2], %0;" : : "r"(word[0]), "l"(at), "n"(Offset) : "memory");
-}
-template <int Offset>
-__device__ __forceinline__ void store_vector(u64 at, const u32 (&word)[2]) {
-  asm volatile("st.global.cs.v2.b32 [%2 + %3], {%0, %1};"
-               :
-               : "r"(word[0]), "r"(word[1]), "l"(at), "n"(Offset)
-               : "memory");
-}
-template <int Offset>
-__device__ __forceinline__ void store_vector(u64 at, const float (&word)[4]) {
-  asm volatile("st.global.cs.v4.f32 [%4 + %5], {%0, %1, %2, %3};"
-               :
-               : "f"(word[0]), "f"(word[1]), "f"(word[2]), "f"(word[3]), "l"(at), "n"(Offset)
-               : "memory");
-}
-
-/// @}
 
 /// @{
 /// Rows Row..7 of a lane whose elements of row 0 are at `at`.
@@ -170,22 +112,6 @@ __device__ __forceinline__ void store_rows(u64 at, const tile_fragment<T>& x) {
   }
 }
 
-/// @}
-
-/// @{
-/// Without a hint, for what is read again.
-__device__ __forceinline__ void load_cached_vector(const void* from, u32 (&word)[2]) {
-  const uint2 v = *static_cast<const uint2*>(from);
-  word[0] = v.x;
-  word[1] = v.y;
-}
-__device__ __forceinline__ void load_cached_vector(const void* from, float (&word)[4]) {
-  const float4 v = *static_cast<const float4*>(from);
-  word[0] = v.x;
-  word[1] = v.y;
-  word[2] = v.z;
-  word[3] = v.w;
-}
 /// @}
 
 // ---- Four elements one by one ----------------------------------------------------------------
@@ -293,6 +219,90 @@ __device__ __forceinline__ void store_tile(T* tile, int count, const tile_fragme
     for (int row = 0; row < rows_per_tile; ++row)
       store_elements(tile, row_begin(row, lane), count, x.word[row]);
   }
+}
+
+/// The same of values that are f32, each rounded to nearest even; overflow gives infinity.
+template <class T>
+__device__ __forceinline__ void store_tile_as(T* tile, int count, const tile_fragment<float>& x) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    store_tile(tile, count, x);
+  } else {
+    tile_fragment<T> rounded;
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row) pack_row<T>(x.word[row], rounded.word[row]);
+    store_tile(tile, count, rounded);
+  }
+}
+
+// ---- Elements to be compressed ---------------------------------------------------------------
+
+/// The elements of an array in global memory, as a source for block_compress and pool_cells.
+template <class T>
+struct array_elements {
+  const T* x;  // the first
+
+  /// Those from element `begin` on.
+  __device__ __forceinline__ array_elements from(i64 begin) const { return {x + begin}; }
+  /// Element `i`, as f32.
+  __device__ __forceinline__ float at(i64 i) const { return element_to_f32(x[i]); }
+  /// Whether first_four may be called.
+  __device__ __forceinline__ bool is_vector_aligned() const { return furl::is_vector_aligned(x); }
+  /// The first four, in one load from a cache.
+  __device__ __forceinline__ void first_four(float (&v)[4]) const {
+    tile_fragment<T> loaded;
+    load_cached_vector(x, loaded.word[0]);
+    unpack_row<T>(loaded.word[0], v);
+  }
+  /// The first 1024 as a tile, of which `count` are present.
+  __device__ __forceinline__ void load_tile(int count, tile_fragment<float>& v) const {
+    load_tile_as_f32(x, count, v);
+  }
+};
+
+/// The same with function(value, index) in place of each element, as f32 rounded to T, so that
+/// what is compressed is what store_tile_as<T> would write. Elements are worked out anew by every
+/// thread that needs them: the function must give the same each time.
+template <class T, class Function>
+struct mapped_elements {
+  const T* x;         // the first
+  i64 index;          // of that, in the tensor
+  Function function;  // of the value as f32 and its index in the tensor
+
+  /// Those from element `begin` on.
+  __device__ __forceinline__ mapped_elements from(i64 begin) const {
+    return {x + begin, index + begin, function};
+  }
+  /// Element `i`, as f32.
+  __device__ __forceinline__ float at(i64 i) const {
+    return round_element<T>(function(element_to_f32(x[i]), index + i));
+  }
+  /// Whether first_four may be called.
+  __device__ __forceinline__ bool is_vector_aligned() const { return furl::is_vector_aligned(x); }
+  /// The first four, in one load from a cache.
+  __device__ __forceinline__ void first_four(float (&v)[4]) const {
+    array_elements<T>{x}.first_four(v);
+    FURL_UNROLL
+    for (int k = 0; k < 4; ++k) v[k] = round_element<T>(function(v[k], index + k));
+  }
+  /// The first 1024 as a tile, of which `count` are present.
+  __device__ __forceinline__ void load_tile(int count, tile_fragment<float>& v) const {
+    load_tile_as_f32(x, count, v);
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row) {
+      FURL_UNROLL
+      for (int k = 0; k < 4; ++k) {  // what is absent repeats the last element, its index too
+        const int i = min(row_begin(row, lane_index()) + k, count - 1);
+        v.word[row][k] = round_element<T>(function(v.word[row][k], index + i));
+      }
+    }
+  }
+};
+
+/// mapped_elements of an array and a function.
+template <class T, class Function>
+__device__ __forceinline__ mapped_elements<T, Function> map_elements(const T* x,
+                                                                     const Function& function) {
+  return {x, 0, function};
 }
 
 }  // namespace furl

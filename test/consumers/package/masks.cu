@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "furl/codes.cuh"
+#include "furl/compress.cuh"
 
 furl::status pack_mask(const furl::plan& p, furl::const_bytes mask, furl::bytes blob);
 

@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE WARP. From the blob to a tile of values in registers, and on into an array or added to one
+// (FORMAT.md, A7).
+
+#include "furl/block/codes.cuh"
+#include "furl/block/layout.cuh"
+#include "furl/block/min_max.cuh"
+#include "furl/block/tile.cuh"
+#include "furl/config.hpp"
+#include "furl/detail/device/means.cuh"
+#include "furl/detail/device/pairs.cuh"
+#include "furl/detail/number.hpp"
+
+namespace furl {
+
+/// A tile as the blob has it, in the registers of a warp.
+struct coded_tile {
+  u32 codes[rows_per_tile];  // of the lane's four columns
+  float2 group;              // lo and step of the group that the lane looks after (group_of_lane)
+};
+
+/// Loads a tile from the blob.
+/// Threads : one warp, all lanes with the same arguments.
+/// Shapes  : tile_codes : global, 128 * bits bytes, aligned to 4.
+///           metadata   : global, the blob's metadata part, aligned to 16.
+///           tile       : its index in the tensor; `count` of its elements are present.
+/// Shared  : none. Sync : none.
+/// Pre     : 1 <= count <= 1024.
+__device__ __forceinline__ coded_tile load_coded_tile(const u8* tile_codes, const u8* metadata,
+                                                      i64 tile, int count, const tile_codec& c) {
+  coded_tile loaded;
+  load_codes(tile_codes, c.bits, loaded.codes);
+  const lane_group place = group_of_lane(lane_index(), c.group);
+  // Groups begin at or before `place.begin`, so one that begins in the tensor is in the blob.
+  loaded.group = {0.0f, 0.0f};
+  if (place.begin < count) loaded.group = load_group(metadata, place.index(tile), c.meta);
+  return loaded;
+}
+
+/// Values of the lane's four elements of a row, before any LFC is added.
+/// Threads : one warp, all lanes with the same row. Shared : none. Sync : within the warp.
+/// Result  : x; values of absent elements have no meaning.
+__device__ __forceinline__ void dequantize_row(const coded_tile& coded, int row, float (&x)[4]) {
+  const float lo = shuffle_in_eight(coded.group.x, row);
+  const float step = shuffle_in_eight(coded.group.y, row);
+  FURL_UNROLL
+  for (int k = 0; k < 4; ++k) x[k] = fma_rn(byte_to_f32(coded.codes[row], u32(k)), step, lo);
+}
+
+/// Converts values to the output type, as decompress does: what is beyond the largest finite f16 or
+/// bf16 becomes that.
+template <class T>
+__device__ __forceinline__ void saturate_row(const float (&x)[4], row_words<T>& y) {
+  FURL_UNROLL
+  for (int w = 0; w < int(sizeof(T)); ++w) {
+    if constexpr (sizeof(T) == 4) {
+      y[w] = x[w];
+    } else {
+      y[w] = saturate_pair<T>(x[2 * w], x[2 * w + 1]);
+    }
+  }
+}
+
+/// y + x in f32, rounded once to y's type, as decompress_add does: an overflow becomes infinity.
+template <class T>
+__device__ __forceinline__ void add_row(const float (&x)[4], row_words<T>& y) {
+  float v[4];
+  unpack_row<T>(y, v);
+  FURL_UNROLL
+  for (int k = 0; k < 4; ++k) v[k] = add_rn(v[k], x[k]);
+  pack_row<T>(v, y);
+}
+
+// ---- Tiles of a blob -------------------------------------------------------------------------
+
+/// Loads a tile from its place in a blob.
+/// Threads : one warp, all lanes with the same arguments.
+/// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
+/// Shared  : none. Sync : within the warp.
+/// Result  : whether the tile has a place, as it has unless tile_bits break their precondition.
+__device__ __forceinline__ bool load_coded_tile(const blob_layout& layout, i64 tile, int count,
+                                                const u8* blob, coded_tile& coded) {
+  const tile_place place = layout.place_of(tile);
+  if (place.bits == 0) return false;
+  coded = load_coded_tile(blob + place.offset, blob + layout.meta_offset, tile, count,
+                          layout.codec_of(place));
+  return true;
+}
+
+/// Decompression of a block's run of tiles, with or without means (LFC), in a kernel of one's own.
+/// Path    : layout.means.path, for which the kernel is compiled (with_path).
+/// Threads : one-dimensional blocks of layout.num_threads() threads, layout.num_blocks() of them.
+/// Shared  : layout.shared_bytes() bytes of dynamic shared memory, aligned to 16.
+template <lfc_path Path>
+class block_decompress {
+ public:
+  /// Makes the means of the run's elements known to its warps.
+  /// Threads : one block, all threads.
+  /// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
+  /// Sync    : the block.
+  __device__ __forceinline__ block_decompress(const block_layout& layout, const tile_run& run,
+                                              void* shared, const u8* blob)
+      : layout_(layout), run_(run), blob_(blob), means_(layout, run, shared) {
+    means_.spread(blob + layout.lfc_offset);
+  }
+
+  /// Calls function(row, values) for every row of the warp's tile, with the values of the lane's
+  /// four elements, means included: a float[4] that it may change.
+  /// Threads : a warp, all lanes, of those whose run.count is positive. Sync : within the warp.
+  /// Result  : false, and no call, if the tile has no place (load_coded_tile).
+  template <class Function>
+  __device__ __forceinline__ bool for_each_row(const Function& function) const {
+    coded_tile coded;
+    if (!load_coded_tile(layout_, run_.tile, run_.count, blob_, coded)) return false;
+    if constexpr (Path == lfc_path::none) {
+      FURL_UNROLL
+      for (int row = 0; row < rows_per_tile; ++row) {
+        float values[4];
+        dequantize_row(coded, row, values);
+        function(row, values);
+      }
+    } else {
+      means_.for_each_row(blob_ + layout_.lfc_offset, [&](int row, float4 mean) {
+        float values[4];
+        dequantize_row(coded, row, values);
+        add_to_row(values, mean);
+        function(row, values);
+      });
+    }
+    return true;
+  }
+
+  /// The values of the warp's tile, as for_each_row has them.
+  __device__ __forceinline__ bool load(tile_fragment<float>& v) const {
+    return for_each_row([&](int row, const float(&values)[4]) {
+      FURL_UNROLL
+      for (int k = 0; k < 4; ++k) v.word[row][k] = values[k];
+    });
+  }
+
+ private:
+  const block_layout& layout_;
+  const tile_run& run_;
+  const u8* const blob_;
+  const detail::means_of<Path> means_;
+};
+
+}  // namespace furl

@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Every check of the arguments of a call, for host and for device memory, made before anything is
+// written or launched. They read no array.
+
+#include "furl/config.hpp"
+#include "furl/options.hpp"
+#include "furl/plan.hpp"
+#include "furl/types.hpp"
+
+#if !defined(__CUDACC_RTC__)
+#include <cstdint>
+#include <initializer_list>
+
+FURL_HIDDEN_BEGIN
+
+namespace furl::detail {
+
+/// An array of bytes by the name of its argument.
+struct named_bytes {
+  const void* data;
+  u64 size_bytes;
+  const char* name;
+};
+
+inline bool overlap(const void* a, u64 a_bytes, const void* b, u64 b_bytes) {
+  const auto a_begin = reinterpret_cast<::std::uintptr_t>(a);
+  const auto b_begin = reinterpret_cast<::std::uintptr_t>(b);
+  return a_begin < b_begin + b_bytes && b_begin < a_begin + a_bytes;
+}
+
+/// An output that is apart from every input. Empty arrays are apart from all.
+inline status check_apart(const named_bytes& output, ::std::initializer_list<named_bytes> inputs,
+                          const char* limit) {
+  for (const named_bytes& input : inputs)
+    if (output.size_bytes > 0 && input.size_bytes > 0 &&
+        overlap(output.data, output.size_bytes, input.data, input.size_bytes))
+      return {error::overlap, input.name, 0, limit};
+  return {};
+}
+
+inline status check_not_null(const void* pointer, bool needed, const char* argument) {
+  if (pointer != nullptr || !needed) return {};
+  return {error::null_pointer, argument, 0, "must not be null"};
+}
+
+inline status check_alignment(const void* pointer, u64 alignment, const char* argument,
+                              const char* limit) {
+  if (reinterpret_cast<::std::uintptr_t>(pointer) % alignment == 0) return {};
+  return {error::misaligned, argument, 0, limit};
+}
+
+/// For device memory, where elements are loaded as what they are.
+inline status check_element_alignment(const_values array, const char* argument) {
+  return check_alignment(array.data, u64(size_bytes(array.type)), argument,
+                         "must be aligned to its elements");
+}
+
+inline status check_kind(const plan& p, bool codes) {
+  if ((p.kind() == plan_kind::codes) == codes) return {};
+  return {error::wrong_plan, "plan", 0,
+          codes ? "must come from plan::make_codes" : "must not come from plan::make_codes"};
+}
+
+inline status check_type(dtype type, const char* argument) {
+  if (type == dtype::f32 || type == dtype::f16 || type == dtype::bf16) return {};
+  return {error::out_of_range, argument, i64(type), "dtype must be f32, f16 or bf16"};
+}
+
+/// The elements of a plan's tensor.
+inline status check_elements(const plan& p, const_values array, const char* argument) {
+  if (array.num_elements != p.num_elements())
+    return {error::wrong_size, argument, array.num_elements,
+            "must have as many elements as the plan's shape"};
+  if (const status s = check_type(array.type, argument); !s) return s;
+  return check_not_null(array.data, array.num_elements > 0, argument);
+}
+
+inline status check_blob(const plan& p, const_bytes blob) {
+  if (p.size_bytes() == 0) return {};
+  if (blob.size_bytes < p.size_bytes())
+    return {error::wrong_size, "blob", i64(blob.size_bytes),
+            "must have at least plan.size_bytes() bytes"};
+  if (const status s = check_not_null(blob.data, true, "blob"); !s) return s;
+  return check_alignment(blob.data, blob_alignment, "blob", "must be aligned to 16 bytes");
+}
+
+/// An array of `count` elements, at their alignment.
+template <class T>
+status check_array(span<T> array, i64 count, const char* argument, const char* count_limit) {
+  if (array.size != count) return {error::wrong_size, argument, array.size, count_limit};
+  if (const status s = check_not_null(array.data, count > 0, argument); !s) return s;
+  return check_alignment(array.data, alignof(T), argument, "must be aligned to its elements");
+}
+
+/// Bits for each tile go with a mixed plan, and only with that.
+inline status check_tile_bits(const plan& p, const_bytes tile_bits) {
+  if (p.kind() != plan_kind::mixed) {
+    if (tile_bits.data == nullptr && tile_bits.size_bytes == 0) return {};
+    return {error::wrong_plan, "options.tile_bits", 0, "go with a plan from plan::make_mixed only"};
+  }
+  if (tile_bits.size_bytes != u64(p.num_tiles()))
+    return {error::wrong_size, "options.tile_bits", i64(tile_bits.size_bytes),
+            "must have one byte per tile of 1024 elements"};
+  return check_not_null(tile_bits.data, tile_bits.size_bytes > 0, "options.tile_bits");
+}
+
+/// The pairs that a given range has, or the refusal of what is none.
+inline result<i64> count_given_pairs(const plan& p, const given_ranges& given) {
+  switch (given.scope) {
+    case range_scope::measured:
+      return i64(0);
+    case range_scope::tensor:
+      return i64(1);
+    case range_scope::channel:
+      if (given.dimension < 0 || given.dimension >= p.shape().rank)
+        return status{error::out_of_range, "options.ranges.dimension", given.dimension,
+                      "must be a dimension of the shape"};
+      return p.shape()[given.dimension];
+    case range_scope::group:
+      return p.num_groups();
+  }
+  return status{error::out_of_range, "options.ranges.scope", i64(given.scope),
+                "must be one of range_scope"};
+}
+
+/// A pair for every element, at its place.
+inline status check_given_ranges(const plan& p, const given_ranges& given) {
+  const result<i64> pairs = count_given_pairs(p, given);
+  if (!pairs) return pairs.status();
+  if (given.scope == range_scope::measured || p.num_elements() == 0) return {};
+  if (given.num_pairs != *pairs)
+    return {error::wrong_size, "options.ranges", given.num_pairs,
+            "must be one pair, one per channel, or one per group"};
+  return check_array<const float>({given.pairs, 2 * *pairs}, 2 * *pairs, "options.ranges", "");
+}
+
+/// Of a call that takes no ranges.
+inline status check_no_ranges(const given_ranges& given) {
+  if (given.scope == range_scope::measured && given.pairs == nullptr) return {};
+  return {error::out_of_range, "options.ranges", i64(given.scope), "are for compress alone"};
+}
+
+inline named_bytes range_bytes(const given_ranges& given) {
+  const bool some = given.scope != range_scope::measured;
+  return {given.pairs, some ? u64(given.num_pairs) * sizeof(range) : 0, "options.ranges"};
+}
+
+/// What compress, decompress and decompress_add share: the array of elements and the blob, of which
+/// one is the output.
+inline status check_coded(const plan& p, const_values array, const char* argument,
+                          const_bytes blob) {
+  if (const status s = check_kind(p, false); !s) return s;
+  if (const status s = check_elements(p, array, argument); !s) return s;
+  if (const status s = check_blob(p, blob); !s) return s;
+  return check_apart({blob.data, p.size_bytes(), "blob"},
+                     {{array.data, array.size_bytes(), argument}}, "must not overlap the blob");
+}
+
+/// The checks that pack and unpack share.
+inline status check_codes_call(const plan& p, const_bytes codes, const_bytes blob) {
+  if (const status s = check_kind(p, true); !s) return s;
+  if (codes.size_bytes != u64(p.num_elements()))
+    return {error::wrong_size, "codes", i64(codes.size_bytes), "must have one byte per element"};
+  if (const status s = check_not_null(codes.data, codes.size_bytes > 0, "codes"); !s) return s;
+  if (const status s = check_blob(p, blob); !s) return s;
+  return check_apart({blob.data, p.size_bytes(), "blob"}, {{codes.data, codes.size_bytes, "codes"}},
+                     "must not overlap the blob");
+}
+
+// ---- Options of calls for device memory ------------------------------------------------------
+
+/// Bytes of the index that a mixed plan's tiles are found by, 0 for other plans.
+constexpr u64 index_bytes(const plan& p) {
+  return p.kind() == plan_kind::mixed ? u64(ceil_div(p.num_tiles(), tiles_per_chunk)) * sizeof(u64)
+                                      : 0;
+}
+
+/// Of compress, decompress and decompress_add, whose output is apart from what options name.
+inline status check_options(const plan& p, const options& o, const named_bytes& output) {
+  if (const status s = check_tile_bits(p, o.tile_bits); !s) return s;
+  if (const u64 needed = index_bytes(p); needed > 0) {
+    const const_bytes& index = o.tile_index;
+    if (index.size_bytes < needed)
+      return {error::wrong_size, "options.tile_index", i64(index.size_bytes),
+              "must have at least tile_index_bytes(plan) bytes"};
+    if (const status s = check_not_null(index.data, true, "options.tile_index"); !s) return s;
+    if (const status s = check_alignment(index.data, sizeof(u64), "options.tile_index",
+                                         "must be aligned to 8 bytes");
+        !s)
+      return s;
+  }
+  if (const status s = check_alignment(o.device_key, alignof(random_key), "options.device_key",
+                                       "must be aligned to 8 bytes");
+      !s)
+    return s;
+  const u64 key_bytes = o.device_key == nullptr ? 0 : sizeof(random_key);
+  return check_apart(output,
+                     {{o.tile_bits.data, o.tile_bits.size_bytes, "options.tile_bits"},
+                      {o.tile_index.data, index_bytes(p), "options.tile_index"},
+                      {o.device_key, key_bytes, "options.device_key"},
+                      range_bytes(o.ranges)},
+                     "must not overlap what the call writes");
+}
+
+}  // namespace furl::detail
+
+FURL_HIDDEN_END
+
+#endif

@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE GRID. Compression: one warp a tile, every element read from device memory once. With means
+// whose cells no block can hold, a second time from the cache, after average_pool.
+
+#include "furl/block/average_pool.cuh"
+#include "furl/block/compress.cuh"
+#include "furl/block/layout.cuh"
+#include "furl/block/tile.cuh"
+#include "furl/config.hpp"
+#include "furl/detail/device/launch.cuh"
+#include "furl/detail/ranges.hpp"
+
+FURL_HIDDEN_BEGIN
+
+namespace furl::kernel {
+
+/// Compresses elements, without means.
+template <class T, class Architectures>
+__global__ void __launch_bounds__(block_threads, 7)
+    compress(blob_layout layout, const T* x, u8* blob, key_argument key_source) {
+  const random_key key = key_source.get();
+  for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+    const int count = elements_in_tile(layout.num_elements, tile);
+    tile_fragment<T> elements;
+    load_tile(x + tile * tile_elements, count, elements);
+    compress_tile(layout, tile, count, elements, key, blob);
+  }
+}
+
+/// The same with ranges that are given.
+template <class T, class Architectures>
+__global__ void __launch_bounds__(block_threads, 6)
+    compress_in_ranges(blob_layout layout, const T* x, u8* blob, key_argument key_source,
+                       range_map given) {
+  const random_key key = key_source.get();
+  for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+    const int count = elements_in_tile(layout.num_elements, tile);
+    tile_fragment<float> elements;
+    load_tile_as_f32(x + tile * tile_elements, count, elements);
+    compress_tile(layout, tile, count, given, elements, key, blob);
+  }
+}
+
+/// Compresses the residuals of elements and their means.
+/// InRanges: whether the ranges of residuals are given; measured otherwise.
+template <class T, lfc_path Path, bool InRanges, class Architectures>
+__global__ void __launch_bounds__(warp_threads* detail::max_tiles(Path), detail::min_blocks(Path))
+    compress_with_lfc(block_layout layout, tile_range tiles, const T* x, u8* blob,
+                      key_argument key_source, range_map given) {
+  extern __shared__ float4 shared[];
+  const tile_run run(layout, tiles);
+  const block_compress<Path> block(layout, run, shared);
+  tile_fragment<float> elements;
+  block.load(array_elements<T>{x}, blob, elements);
+  if (run.count == 0) return;
+  if constexpr (InRanges) {
+    block.compress(elements, given, key_source.get(), blob);
+  } else {
+    block.compress(elements, key_source.get(), blob);
+  }
+}
+
+/// Writes the means of cells begin .. end - 1.
+template <class T, class Architectures>
+__global__ void __launch_bounds__(block_threads, 6)
+    average_pool(cell_list cells, i64 begin, i64 end, const T* x, dtype meta, u8* lfc) {
+  pool_cells(array_elements<T>{x}, cells, begin, end, meta, lfc);
+}
+
+#if !defined(__CUDACC_RTC__)
+
+/// What two kernels read one after the other stays in the L2 cache of current devices.
+inline constexpr i64 cached_bytes = i64(16) << 20;
+
+/// Compression with a kernel that pools cells, and one for the tiles whose cells are then known, in
+/// turns, so that the second finds the elements in the cache. launch_tiles(tile_range) launches it.
+template <class Architectures, class T, class LaunchTiles>
+status launch_pooled(const block_layout& layout, const cell_grid& grid, const T* x, u8* blob,
+                     cudaStream_t stream, const LaunchTiles& launch_tiles) {
+  const cell_list cells(grid);
+  const cell_grid& g = cells.grid;
+  const i64 cells_per_band = g.num_cells() / g.num_bands();
+  i64 bands = cached_bytes / i64(sizeof(T)) / g.band_elements();
+  if (bands < 1) bands = 1;
+  tile_range tiles{0, 0};
+  for (i64 band = 0; band < g.num_bands(); band += bands, tiles.begin = tiles.end) {
+    const bool is_last = g.num_bands() - band <= bands;
+    const i64 end = is_last ? g.num_bands() : band + bands;
+    const i64 warps = ((end - band) * cells_per_band - 1) / warp_threads + 1;
+    if (const status s = launch(average_pool<T, Architectures>, {blocks_for(warps)}, stream, cells,
+                                band * cells_per_band, end * cells_per_band, x, layout.meta,
+                                blob + layout.lfc_offset);
+        !s)
+      return s;
+    tiles.end = is_last ? layout.num_tiles : g.band_begin(end) / tile_elements;
+    if (const status s = launch_tiles(tiles); !s) return s;
+  }
+  return {};
+}
+
+template <class Architectures, bool InRanges, class T>
+status launch_with_lfc(const block_layout& layout, const cell_grid& grid, const T* x, u8* blob,
+                       const key_argument& key, const range_map& given, cudaStream_t stream) {
+  return with_path(layout.means.path, [&](auto chosen) -> status {
+    constexpr lfc_path path = decltype(chosen)::value;
+    const auto launch_tiles = [&](const tile_range& tiles) -> status {
+      if (tiles.begin == tiles.end) return {};
+      return launch(compress_with_lfc<T, path, InRanges, Architectures>,
+                    {layout.num_blocks(tiles), layout.num_threads(), layout.shared_bytes()}, stream,
+                    layout, tiles, x, blob, key, given);
+    };
+    if constexpr (path == lfc_path::none) {
+      return {};
+    } else if constexpr (path == lfc_path::table) {
+      return launch_pooled<Architectures>(layout, grid, x, blob, stream, launch_tiles);
+    } else {
+      return launch_tiles({0, layout.num_tiles});
+    }
+  });
+}
+
+/// Compresses elements by the kernel that their plan needs.
+template <class Architectures, class T>
+status launch_compress(const plan& p, const options& o, const T* x, u8* blob, random_key key,
+                       cudaStream_t stream) {
+  const block_layout layout(p, o);
+  const key_argument source{key, o.device_key};
+  const range_map given(p, o.ranges);
+  const grid_shape flat{blocks_for(layout.num_tiles)};
+  const bool in_ranges = given.pairs != nullptr;
+  if (p.has_lfc() && in_ranges)
+    return launch_with_lfc<Architectures, true>(layout, p.grid(), x, blob, source, given, stream);
+  if (p.has_lfc())
+    return launch_with_lfc<Architectures, false>(layout, p.grid(), x, blob, source, given, stream);
+  const blob_layout& of_blob = layout;
+  if (in_ranges)
+    return launch(compress_in_ranges<T, Architectures>, flat, stream, of_blob, x, blob, source,
+                  given);
+  return launch(compress<T, Architectures>, flat, stream, of_blob, x, blob, source);
+}
+
+#endif
+
+}  // namespace furl::kernel
+
+FURL_HIDDEN_END

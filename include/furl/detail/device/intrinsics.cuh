@@ -1,0 +1,237 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE THREAD or ONE WARP. Machine operations that C++ has no name for. Where arithmetic is involved
+// it is spelt in PTX without .ftz, so that no flag of the including translation unit changes it.
+
+#include "furl/config.hpp"
+#include "furl/detail/number.hpp"
+
+namespace furl {
+
+inline constexpr int warp_threads = 32;        // lanes
+inline constexpr u32 full_warp = 0xffffffffu;  // mask of all lanes
+
+/// 0..31.
+__device__ __forceinline__ int lane_index() {
+  int lane;
+  asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+  return lane;
+}
+
+/// The warp's number in its block, for one-dimensional blocks. The shuffle tells the compiler that
+/// all lanes have the same: what follows from it goes to uniform registers, and branches on it
+/// do not count as divergent.
+__device__ __forceinline__ int warp_index() {
+  return __shfl_sync(full_warp, int(threadIdx.x) / warp_threads, 0);
+}
+
+/// @{
+/// Four bytes out of the eight of (b, a): nibble i of `selector` names byte i of the result, 0..3
+/// of a, 4..7 of b.
+__device__ __forceinline__ u32 select_bytes(u32 a, u32 b, u32 selector) {
+  return __byte_perm(a, b, selector);
+}
+
+__device__ __forceinline__ u32 select_bytes(float a, float b, u32 selector) {
+  u32 r;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "f"(a), "f"(b), "r"(selector));
+  return r;
+}
+/// @}
+
+/// Byte `index` of a word as a float, exactly: it becomes the last bits of 2^23.
+__device__ __forceinline__ float byte_to_f32(u32 word, u32 index) {
+  float r;
+  asm("prmt.b32 %0, %1, 0x4b000000, %2;" : "=f"(r) : "r"(word), "r"(0x7440u + index));
+  return sub_rn(r, 8388608.0f);
+}
+
+/// @{
+/// chooser < 0 ? b : a, without a branch.
+__device__ __forceinline__ u32 choose(int chooser, u32 a, u32 b) {
+  u32 r;
+  asm("slct.b32.s32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(chooser));
+  return r;
+}
+__device__ __forceinline__ float choose(int chooser, float a, float b) {
+  float r;
+  asm("slct.f32.s32 %0, %1, %2, %3;" : "=f"(r) : "f"(a), "f"(b), "r"(chooser));
+  return r;
+}
+__device__ __forceinline__ double choose(int chooser, double a, double b) {
+  double r;
+  asm("slct.f64.s32 %0, %1, %2, %3;" : "=d"(r) : "d"(a), "d"(b), "r"(chooser));
+  return r;
+}
+/// @}
+
+/// The same value, of which the compiler knows nothing: what is computed from it is computed here,
+/// and not kept in registers from an earlier place.
+__device__ __forceinline__ u32 forgotten(u32 value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
+// Shuffles of all 32 lanes. The float forms spare the moves between register types.
+
+/// @{
+/// The value of the lane whose index differs in the bits of `lanes`.
+__device__ __forceinline__ u32 shuffle_xor(u32 value, int lanes) {
+  return __shfl_xor_sync(full_warp, value, lanes);
+}
+__device__ __forceinline__ float shuffle_xor(float value, int lanes) {
+  float r;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(r) : "f"(value), "r"(lanes));
+  return r;
+}
+__device__ __forceinline__ double shuffle_xor(double value, int lanes) {
+  return __shfl_xor_sync(full_warp, value, lanes);
+}
+/// @}
+
+/// The value of lane `lane`.
+__device__ __forceinline__ u32 shuffle(u32 value, int lane) {
+  return __shfl_sync(full_warp, value, lane);
+}
+
+/// The sum over all 32 lanes, in each of them.
+__device__ __forceinline__ u32 warp_sum(u32 value) {
+#if __CUDA_ARCH__ >= 800
+  u32 sum;  // not by __reduce_add_sync, to which Clang 19 gives its arguments in the wrong order
+  asm volatile("redux.sync.add.u32 %0, %1, 0xffffffff;" : "=r"(sum) : "r"(value));
+  return sum;
+#else
+  for (int distance = warp_threads / 2; distance > 0; distance /= 2)
+    value += shuffle_xor(value, distance);
+  return value;
+#endif
+}
+
+/// @{
+/// The value of lane `lane` of the caller's own segment of 8 lanes.
+__device__ __forceinline__ u32 shuffle_in_eight(u32 value, int lane) {
+  return __shfl_sync(full_warp, value, lane, 8);
+}
+__device__ __forceinline__ float shuffle_in_eight(float value, int lane) {
+  float r;  // 0x181f: segments of 8
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x181f, 0xffffffff;"
+               : "=f"(r)
+               : "f"(value), "r"(lane));
+  return r;
+}
+/// @}
+
+// ---- Minimum and maximum: NaN if either is NaN, -0 below +0, subnormals kept ------------------
+
+#if __CUDA_ARCH__ < 800
+/// Order-preserving integer of a float: negative numbers have their magnitude bits inverted.
+__device__ __forceinline__ int ordered(u32 bits) {
+  return int(bits ^ (u32(int(bits) >> 31) & 0x7fffffffu));
+}
+#endif
+
+/// The smaller of two floats.
+__device__ __forceinline__ float min_nan(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  if (is_nan(a) || is_nan(b)) return float_of(f32_nan_bits);
+  return ordered(bits_of(a)) < ordered(bits_of(b)) ? a : b;
+#endif
+}
+
+/// The larger of two floats.
+__device__ __forceinline__ float max_nan(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  if (is_nan(a) || is_nan(b)) return float_of(f32_nan_bits);
+  return ordered(bits_of(a)) > ordered(bits_of(b)) ? a : b;
+#endif
+}
+
+/// max_nan(x, 0) without a register for 0.
+__device__ __forceinline__ float max_nan_zero(float x) {
+#if __CUDA_ARCH__ >= 800
+  float r;
+  asm("max.NaN.f32 %0, %1, 0f00000000;" : "=f"(r) : "f"(x));
+  return r;
+#else
+  return max_nan(x, 0.0f);
+#endif
+}
+
+/// -1 where x >= threshold, else 0; also for NaN.
+__device__ __forceinline__ int minus_at_least(float x, float threshold) {
+  int r;
+  asm("set.ge.s32.f32 %0, %1, %2;" : "=r"(r) : "f"(x), "f"(threshold));
+  return r;
+}
+
+// ---- Vectors of four elements ----------------------------------------------------------------
+
+/// @{
+/// With streaming hints: a tile passes once. `at` is an address in global memory, Offset bytes
+/// before the vector; as a constant of the instruction it costs nothing.
+template <int Offset>
+__device__ __forceinline__ void load_vector(u64 at, u32 (&word)[1]) {
+  asm volatile("ld.global.cs.b32 %0, [%1 + %2];" : "=r"(word[0]) : "l"(at), "n"(Offset) : "memory");
+}
+template <int Offset>
+__device__ __forceinline__ void load_vector(u64 at, u32 (&word)[2]) {
+  asm volatile("ld.global.cs.v2.b32 {%0, %1}, [%2 + %3];"
+               : "=r"(word[0]), "=r"(word[1])
+               : "l"(at), "n"(Offset)
+               : "memory");
+}
+template <int Offset>
+__device__ __forceinline__ void load_vector(u64 at, float (&word)[4]) {
+  asm volatile("ld.global.cs.v4.f32 {%0, %1, %2, %3}, [%4 + %5];"
+               : "=f"(word[0]), "=f"(word[1]), "=f"(word[2]), "=f"(word[3])
+               : "l"(at), "n"(Offset)
+               : "memory");
+}
+template <int Offset>
+__device__ __forceinline__ void store_vector(u64 at, const u32 (&word)[1]) {
+  asm volatile("st.global.cs.b32 [%1 + %2], %0;" : : "r"(word[0]), "l"(at), "n"(Offset) : "memory");
+}
+template <int Offset>
+__device__ __forceinline__ void store_vector(u64 at, const u32 (&word)[2]) {
+  asm volatile("st.global.cs.v2.b32 [%2 + %3], {%0, %1};"
+               :
+               : "r"(word[0]), "r"(word[1]), "l"(at), "n"(Offset)
+               : "memory");
+}
+template <int Offset>
+__device__ __forceinline__ void store_vector(u64 at, const float (&word)[4]) {
+  asm volatile("st.global.cs.v4.f32 [%4 + %5], {%0, %1, %2, %3};"
+               :
+               : "f"(word[0]), "f"(word[1]), "f"(word[2]), "f"(word[3]), "l"(at), "n"(Offset)
+               : "memory");
+}
+
+/// @}
+
+/// @{
+/// Without a hint, for what is read again.
+__device__ __forceinline__ void load_cached_vector(const void* from, u32 (&word)[2]) {
+  const uint2 v = *static_cast<const uint2*>(from);
+  word[0] = v.x;
+  word[1] = v.y;
+}
+__device__ __forceinline__ void load_cached_vector(const void* from, float (&word)[4]) {
+  const float4 v = *static_cast<const float4*>(from);
+  word[0] = v.x;
+  word[1] = v.y;
+  word[2] = v.z;
+  word[3] = v.w;
+}
+/// @}
+
+}  // namespace furl

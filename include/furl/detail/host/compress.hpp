@@ -1,0 +1,238 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// How compress works on the host: shares of the bands and tiles, each of which makes the means of
+// its cells and compresses its tiles; then what lies between shares.
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "furl/config.hpp"
+#include "furl/detail/host/bands.hpp"
+#include "furl/detail/host/expand.hpp"
+#include "furl/detail/host/random.hpp"
+#include "furl/detail/host/tile.hpp"
+#include "furl/detail/host/work.hpp"
+#include "furl/detail/ranges.hpp"
+#include "furl/plan.hpp"
+#include "furl/types.hpp"
+
+FURL_HIDDEN_BEGIN
+
+namespace furl::host::detail {
+
+/// Elements that are averaged before their tiles are compressed, unless a band has more: those of
+/// the next means are found in the L2 cache again, or in the L1 where bands are quick.
+inline constexpr i64 batch_elements = 16 * tile_elements;
+inline constexpr i64 band_batch_elements = 2 * tile_elements;
+
+/// What one tile needs while it is compressed.
+struct tile_scratch {
+  tile_bytes u;
+  tile_bytes codes;
+  alignas(64) float elements[tile_elements + expand_slack];
+  alignas(64) float residuals[tile_elements + expand_slack];
+  alignas(64) float saturated[tile_elements];  // of a group
+  alignas(64) float expanded[lfc_reader::num_expanded];
+};
+
+/// All scratch of a thread: either means are made or tiles compressed.
+union compress_scratch {
+  means_scratch means;
+  tile_scratch tile;
+};
+
+inline i64 elements_per_batch(const plan& p) {
+  return band_means::apply_to(p) ? band_batch_elements : batch_elements;
+}
+
+class compressor {
+ public:
+  compressor(const plan& p, const_values x, bytes blob, random_key key, const options& o,
+             tile_scratch& scratch)
+      : plan_(p),
+        prefetch_distance_(next_read(p)),
+        x_(x),
+        blob_(static_cast<u8*>(blob.data)),
+        key_(key),
+        cursor_(p, o.tile_bits),
+        given_(p, o.ranges),
+        scratch_(scratch),
+        lfc_(p, blob_ + p.lfc_offset(), scratch.expanded) {}
+
+  /// To be called when the scratch has been used for something else.
+  void forget() { lfc_.forget(); }
+
+  /// Pre: the LFC of all the tile's elements is in the blob.
+  template <class T>
+  void compress_tile(i64 tile) {
+    const i64 first = tile * tile_elements;
+    const int count = elements_in_tile(plan_, tile);
+    const float* const r = residuals<T>(first, count);
+    cursor_.move_to(tile);
+    if (plan_.codec().rounding == rounding::stochastic) {
+      random_tile(u64(tile), key_, scratch_.u.word);
+    } else {
+      ::std::fill(::std::begin(scratch_.u.word), ::std::end(scratch_.u.word),
+                  in_each_byte(nearest_bits));
+    }
+
+    const int group = plan_.codec().group;
+    const dtype meta = plan_.codec().meta;
+    auto* const codes = reinterpret_cast<u8*>(scratch_.codes.word);
+    const auto* const u = reinterpret_cast<const u8*>(scratch_.u.word);
+    u8* const metadata = blob_ + plan_.meta_offset();
+    for (int begin = 0; begin < count; begin += group) {
+      prefetch_elements<T>(x_.data, plan_.num_elements(), first + begin + prefetch_distance_,
+                           group);
+      range ends = min_max(r + begin, group);
+      const float* coded = r + begin;
+      if (given_.pairs != nullptr && !is_nan(ends.lo) && !is_nan(ends.hi)) {
+        ends = given_.hull(first + begin, first + (::std::min)(begin + group, count) - 1);
+        saturate(r + begin, group, ends, scratch_.saturated);
+        coded = scratch_.saturated;
+      }
+      const group_params params = make_group(ends.lo, ends.hi, cursor_.bits(), meta);
+      quantize_group(coded, group, params, u + begin, codes + begin);
+      const i64 pair = 2 * ((first + begin) / group);
+      store_meta(metadata, pair, meta, params.lo);
+      store_meta(metadata, pair + 1, meta, params.step);
+    }
+    ::std::memset(codes + count, 0, static_cast<::std::size_t>(tile_elements - count));
+    store_codes(scratch_.codes, cursor_.bits(), blob_ + cursor_.offset());
+  }
+
+ private:
+  /// Distance from an element being compressed to what is read next from memory: by the next tile,
+  /// or by the means of the next batch.
+  static i64 next_read(const plan& p) {
+    if (!p.has_lfc()) return tile_elements;
+    return (::std::max)(elements_per_batch(p), p.grid().band_elements());
+  }
+
+  /// The tile's elements less their LFC. Absent ones repeat the last, so as not to widen its group.
+  template <class T>
+  const float* residuals(i64 first, int count) {
+    const float* const x = elements<T>(first, count);
+    if (!plan_.has_lfc() && count == tile_elements) return x;
+    float* const r = scratch_.residuals;
+    if (plan_.has_lfc()) {
+      lfc_.for_each_run(first, count, [x, r](int at, const float* lfc, int length) {
+        subtract(x + at, lfc, length, r + at);
+      });
+    } else {
+      ::std::copy(x, x + count, r);
+    }
+    ::std::fill(r + count, r + tile_elements, r[count - 1]);
+    return r;
+  }
+
+  /// The tile's elements, in place where these and expand_slack more can be read so.
+  template <class T>
+  const float* elements(i64 first, int count) {
+    const void* const x = static_cast<const u8*>(x_.data) + first * i64(sizeof(T));
+    if (is_aligned_float<T>(x) && plan_.num_elements() - first >= tile_elements + expand_slack)
+      return static_cast<const float*>(x);
+    load_floats<T>(x, 0, count, scratch_.elements);
+    return scratch_.elements;
+  }
+
+  /// r = x - lfc, up to expand_slack floats beyond the count.
+  static void subtract(const float* __restrict x, const float* __restrict lfc, int count,
+                       float* __restrict r) {
+    for (int j = 0; j < count; j += expand_slack)
+      for (int i = j; i < j + expand_slack; ++i) r[i] = sub_rn(x[i], lfc[i]);
+  }
+
+  const plan& plan_;
+  const i64 prefetch_distance_;
+  const const_values x_;
+  u8* const blob_;
+  const random_key key_;
+  tile_cursor cursor_;
+  const range_map given_;
+  tile_scratch& scratch_;
+  lfc_reader lfc_;
+};
+
+/// The work in units that can be done apart: bands, so that each cell has one writer, or tiles.
+struct work {
+  const plan& p;
+
+  i64 num_units() const { return p.has_lfc() ? p.grid().num_bands() : p.num_tiles(); }
+  /// First unit of a share, for share 0..num_shares.
+  i64 unit(int share, int num_shares) const { return share_begin(num_units(), share, num_shares); }
+  /// First element of a unit, for unit 0..num_units().
+  i64 element(i64 unit) const {
+    return p.has_lfc() ? p.grid().band_begin(unit)
+                       : (::std::min)(unit * tile_elements, p.num_elements());
+  }
+};
+
+/// Averages the bands of a share and compresses the tiles that lie in it whole, each as soon as its
+/// bands are done, while its elements are still in the cache.
+template <class T>
+void compress_share(const plan& p, const_values x, bytes blob, random_key key, const options& o,
+                    int share, int num_shares) {
+  const float_environment environment;
+  const work all{p};
+  const i64 last = all.unit(share + 1, num_shares);
+  i64 unit = all.unit(share, num_shares);
+  i64 tile = (all.element(unit) + tile_elements - 1) / tile_elements;
+  const i64 elements = p.has_lfc() ? p.grid().band_elements() : tile_elements;  // of a unit
+  const i64 units_per_batch = ::std::max<i64>(1, elements_per_batch(p) / elements);
+  compress_scratch scratch{};
+  compressor tiles(p, x, blob, key, o, scratch.tile);
+  while (unit < last) {
+    const i64 next = (::std::min)(last, unit + units_per_batch);
+    if (p.has_lfc()) {
+      average_bands<T>(p, x.data, static_cast<u8*>(blob.data), unit, next, scratch.means);
+      tiles.forget();
+    }
+    const i64 end = all.element(next);
+    for (; (tile + 1) * tile_elements <= end; ++tile) tiles.compress_tile<T>(tile);
+    unit = next;
+  }
+}
+
+/// Compresses what the shares have left: tiles that more than one share holds a part of, and a
+/// partial last one. Zeroes the padding between the parts of the blob.
+template <class T>
+void finish_compress(const plan& p, const_values x, bytes blob, random_key key, const options& o,
+                     int num_shares) {
+  const float_environment environment;
+  const work all{p};
+  tile_scratch scratch{};
+  compressor tiles(p, x, blob, key, o, scratch);
+  i64 done = -1;
+  for (int share = 1; share <= num_shares; ++share) {
+    const i64 boundary = all.element(all.unit(share, num_shares));
+    const i64 tile = boundary / tile_elements;
+    if (boundary % tile_elements == 0 || tile == done) continue;
+    tiles.compress_tile<T>(tile);
+    done = tile;
+  }
+  const u64 meta_bytes = u64(size_bytes(p.codec().meta));
+  const u64 meta_end = p.meta_offset() + u64(p.num_groups()) * 2 * meta_bytes;
+  const u64 lfc_end = p.lfc_offset() + u64(p.num_cells()) * meta_bytes;
+  u8* const base = static_cast<u8*>(blob.data);
+  ::std::fill(base + meta_end, base + p.lfc_offset(), u8(0));
+  ::std::fill(base + lfc_end, base + p.size_bytes(), u8(0));
+}
+
+/// compress with arguments that fit each other. Pre: the plan has elements.
+inline void compress(const plan& p, const_values x, bytes blob, random_key key, const options& o) {
+  const int num_shares = count_shares(o.pool);
+  with_type(x.type, [&](auto element) {
+    using type = decltype(element);
+    run_shares(o.pool,
+               [&](int share) { compress_share<type>(p, x, blob, key, o, share, num_shares); });
+    finish_compress<type>(p, x, blob, key, o, num_shares);
+  });
+}
+
+}  // namespace furl::host::detail
+
+FURL_HIDDEN_END

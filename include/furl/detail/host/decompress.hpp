@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// How decompress and decompress_add work on the host: one tile after the other.
+
+#include <cstring>
+#include <type_traits>
+
+#include "furl/config.hpp"
+#include "furl/detail/host/expand.hpp"
+#include "furl/detail/host/tile.hpp"
+#include "furl/detail/host/work.hpp"
+#include "furl/plan.hpp"
+#include "furl/types.hpp"
+
+FURL_HIDDEN_BEGIN
+
+namespace furl::host::detail {
+
+enum class output { replace, accumulate };
+
+template <class T, output Output>
+class decompressor {
+ public:
+  /// y: all elements, or null if tiles go elsewhere.
+  decompressor(const plan& p, const u8* blob, u8* y, const_bytes tile_bits)
+      : plan_(p),
+        blob_(blob),
+        y_(y),
+        cursor_(p, tile_bits),
+        lfc_(p, blob + p.lfc_offset(), expanded_) {}
+
+  void decompress_tile(i64 tile) {
+    decompress_tile(tile, y_ + tile * tile_elements * i64(sizeof(T)));
+  }
+
+  /// The same with y at the tile's first element.
+  void decompress_tile(i64 tile, u8* y) {
+    cursor_.move_to(tile);
+    const i64 first = tile * tile_elements;
+    const int count = elements_in_tile(plan_, tile);
+    load_codes(blob_ + cursor_.offset(), cursor_.bits(), codes_);
+    // Values that need no more than to be written are written straight away.
+    const bool is_final =
+        Output == output::replace && is_aligned_float<T>(y) && count == tile_elements;
+    dequantize_tile(first, count, is_final ? reinterpret_cast<float*>(y) : values_);
+    if (!is_final) put(count, y);
+  }
+
+ private:
+  static constexpr bool is_float = ::std::is_same_v<T, float>;
+
+  /// Values of the codes at hand, and of the absent ones of their last group.
+  void dequantize_tile(i64 first, int count, float* v) {
+    const int group = plan_.codec().group;
+    const dtype meta = plan_.codec().meta;
+    const auto* const codes = reinterpret_cast<const u8*>(codes_.word);
+    const u8* const metadata = blob_ + plan_.meta_offset();
+    if (plan_.has_lfc())
+      lfc_.for_each_run(first, count, [this](int at, const float* lfc, int length) {
+        copy(lfc, length, lfc_values_ + at);
+      });
+    for (int begin = 0; begin < count; begin += group) {
+      const i64 pair = 2 * ((first + begin) / group);
+      if (y_ != nullptr)
+        prefetch_elements<T>(y_, plan_.num_elements(), first + tile_elements + begin, group);
+      const float lo = load_meta(metadata, pair, meta);
+      const float step = load_meta(metadata, pair + 1, meta);
+      if (plan_.has_lfc()) {
+        dequantize_group(codes + begin, group, lo, step, lfc_values_ + begin, v + begin);
+      } else {
+        dequantize_group(codes + begin, group, lo, step, v + begin);
+      }
+    }
+  }
+
+  /// Copies up to expand_slack floats beyond the count.
+  static void copy(const float* __restrict from, int count, float* __restrict to) {
+    for (int j = 0; j < count; j += expand_slack)
+      for (int i = j; i < j + expand_slack; ++i) to[i] = from[i];
+  }
+
+  /// y = values_, or y += that. Conversions from 16 bits come first, since one loop of both
+  /// conversions does not vectorise.
+  void put(int count, u8* y) {
+    if constexpr (Output == output::accumulate && !is_float) load_floats<T>(y, 0, count, before_);
+    put_values(values_, count, before_, y);
+  }
+
+  static void put_values(const float* __restrict v, int count, const float* __restrict before,
+                         u8* __restrict y) {
+    for (int i = 0; i < count; ++i) {
+      if constexpr (Output == output::replace) {
+        store_at(y, i, saturate_to<T>(v[i]));
+      } else {
+        const float old = is_float ? load_at<float>(y, i) : before[i];
+        store_at(y, i, round_to<T>(add_rn(old, v[i])));
+      }
+    }
+  }
+
+  const plan& plan_;
+  const u8* const blob_;
+  u8* const y_;
+  tile_cursor cursor_;
+  lfc_reader lfc_;
+  tile_bytes codes_;
+  alignas(64) float expanded_[lfc_reader::num_expanded] = {};
+  alignas(64) float lfc_values_[tile_elements + expand_slack] = {};
+  alignas(64) float values_[tile_elements] = {};
+  alignas(64) float before_[tile_elements] = {};  // what y held
+};
+
+template <output Output>
+status decompress_to(const plan& p, const_bytes blob, values y, const options& o) {
+  if (const status s = furl::detail::check_coded(p, y, "y", blob); !s) return s;
+  if (const status s = furl::detail::check_no_ranges(o.ranges); !s) return s;
+  if (const status s = check_bits_of_tiles(p, o.tile_bits, {y.data, y.size_bytes(), "y"}); !s)
+    return s;
+  if (p.num_elements() == 0) return {};
+  with_type(y.type, [&](auto element) {
+    compute_shares(p.num_tiles(), o.pool, [&](i64 first, i64 last) {
+      decompressor<decltype(element), Output> tiles(p, static_cast<const u8*>(blob.data),
+                                                    static_cast<u8*>(y.data), o.tile_bits);
+      for (i64 tile = first; tile < last; ++tile) tiles.decompress_tile(tile);
+    });
+  });
+  return {};
+}
+
+}  // namespace furl::host::detail
+
+FURL_HIDDEN_END

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Pairwise sums (FORMAT.md, A2) over vectors of partial sums, the means made of them, and the
+// scratch that both ways to the means of cells use (means.hpp, bands.hpp).
+
+#include <utility>
+
+#include "furl/config.hpp"
+#include "furl/detail/cells.hpp"
+#include "furl/detail/host/tile.hpp"
+#include "furl/detail/number.hpp"
+
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
+FURL_HIDDEN_BEGIN
+
+namespace furl::host::detail {
+
+/// Scratch for the means of cells. What is in it means nothing between two calls.
+struct means_scratch {
+  static constexpr int num_terms = 2 * tile_elements;  // at least the elements of half a cell
+  static constexpr int num_sums = num_terms / 8 + 8;   // of rows of cells that are vectors
+  alignas(64) float terms[num_terms + 8];
+  alignas(64) float rows[num_terms];
+  alignas(64) float sums[4 * num_sums];
+};
+
+/// sums[i] = terms[2i] + terms[2i + 1].
+inline void add_pairs(const float* __restrict terms, int count, float* __restrict sums) {
+  for (int i = 0; i < count; ++i) sums[i] = add_rn(terms[2 * i], terms[2 * i + 1]);
+}
+
+/// sums[i] = the tree over terms[8i] .. terms[8i + 7]: three add_pairs at once.
+inline void add_eights(const float* __restrict terms, int count, float* __restrict sums) {
+  int i = 0;
+#if defined(__AVX__)
+  for (; i + 8 <= count; i += 8, terms += 64) {
+    const auto load = [terms](int k) { return _mm256_loadu_ps(terms + 8 * k); };
+    const auto four = [load](int k) {  // halves of the sums of terms 8k .. 8k + 31
+      return _mm256_hadd_ps(_mm256_hadd_ps(load(k), load(k + 1)),
+                            _mm256_hadd_ps(load(k + 2), load(k + 3)));
+    };
+    const __m256 first = four(0);
+    const __m256 last = four(4);
+    _mm256_storeu_ps(sums + i, _mm256_add_ps(_mm256_permute2f128_ps(first, last, 0x20),
+                                             _mm256_permute2f128_ps(first, last, 0x31)));
+  }
+#endif
+  for (; i < count; ++i, terms += 8) {
+    sums[i] = add_rn(add_rn(add_rn(terms[0], terms[1]), add_rn(terms[2], terms[3])),
+                     add_rn(add_rn(terms[4], terms[5]), add_rn(terms[6], terms[7])));
+  }
+}
+
+/// sums[i] = the tree over the eight terms[i], terms[i + stride] .., for `count` sums and up to
+/// seven more, which may be read and written too.
+inline void add_eight_rows(const float* __restrict terms, i64 stride, int count,
+                           float* __restrict sums) {
+  const auto row = [terms, stride](int r, int i) { return terms[r * stride + i]; };
+  for (int j = 0; j < count; j += 8) {
+    for (int i = j; i < j + 8; ++i) {
+      sums[i] = add_rn(add_rn(add_rn(row(0, i), row(1, i)), add_rn(row(2, i), row(3, i))),
+                       add_rn(add_rn(row(4, i), row(5, i)), add_rn(row(6, i), row(7, i))));
+    }
+  }
+}
+
+/// Reduces `sums` runs of `width` neighbours, a power of two above 1, to their sums in `out`, by
+/// way of two scratch arrays of a half and a quarter as many floats; the terms may be the second.
+inline void add_neighbours(const float* terms, int sums, int width, float* scratch, float* other,
+                           float* out) {
+  while (width > 1) {
+    const bool by_eight = width >= 8;
+    width /= by_eight ? 8 : 2;
+    float* const to = width == 1 ? out : scratch;
+    if (by_eight) {
+      add_eights(terms, sums * width, to);
+    } else {
+      add_pairs(terms, sums * width, to);
+    }
+    terms = scratch;
+    ::std::swap(scratch, other);
+  }
+}
+
+inline void add_to(float* __restrict left, const float* __restrict right, int count) {
+  for (int i = 0; i < count; ++i) left[i] = add_rn(left[i], right[i]);
+}
+
+/// Tree over `terms` vectors of `count` floats, `stride` apart, into the first of them.
+inline void add_vectors(float* vectors, int terms, i64 stride, int count) {
+  if (terms == 8) {  // the commonest: in one pass
+    for (float* v = vectors; v < vectors + count; ++v) {
+      const float low = add_rn(add_rn(v[0], v[stride]), add_rn(v[2 * stride], v[3 * stride]));
+      const float high =
+          add_rn(add_rn(v[4 * stride], v[5 * stride]), add_rn(v[6 * stride], v[7 * stride]));
+      *v = add_rn(low, high);
+    }
+    return;
+  }
+  for (int step = 1; step < terms; step *= 2)
+    for (int t = 0; t + step < terms; t += 2 * step)
+      add_to(vectors + t * stride, vectors + (t + step) * stride, count);
+}
+
+/// Sums of cells of `elements` elements each become the values to store and to subtract.
+inline void to_lfc(float* sums, int count, int elements, dtype meta) {
+  for (int i = 0; i < count; ++i) sums[i] = lfc_value(cell_mean(sums[i], elements), meta);
+}
+
+/// The same for cells of different sizes.
+inline void to_lfc(float* __restrict sums, const float* __restrict elements, int count,
+                   dtype meta) {
+  for (int i = 0; i < count; ++i) sums[i] = lfc_value(div_rn(sums[i], elements[i]), meta);
+}
+
+inline void store_lfc(const float* __restrict lfc, int count, dtype meta, u8* __restrict out) {
+  if (meta == dtype::f32) {
+    for (int i = 0; i < count; ++i) store_at(out, i, lfc[i]);
+  } else {
+    for (int i = 0; i < count; ++i) store_at(out, i, stored_bf16(lfc[i]));
+  }
+}
+
+}  // namespace furl::host::detail
+
+FURL_HIDDEN_END
