@@ -46,8 +46,4 @@ if [ -n "${NVCC:-}" ]; then
   refused "$ieee: build without -ffast-math" "$config" "$NVCC" -Xcompiler=-ffast-math
   refused "whole warps, one block" '#include "furl/block/min_max.cuh"
 template class furl::block_min_max<48>;' "$NVCC"
-  refused "whole warps, one block" '#include "furl/detail/device/exclusive_sum.cuh"
-template class furl::block_exclusive_sum<2048>;' "$NVCC"
-  refused "a thread a digit" '#include "furl/detail/extra/allocate_bits.cuh"
-template __global__ void furl::kernel::count_gains<64>(furl::kernel::gain_request, int, furl::kernel::gain_counts*);' "$NVCC"
 fi
