@@ -20,7 +20,7 @@ wheels() {
 case $version in
   12.4)
     wheels nvidia-cuda-runtime-cu12==12.4.127 nvidia-cuda-nvrtc-cu12==12.4.127 \
-      nvidia-cuda-cccl-cu12==12.4.127 nvidia-cuda-nvcc-cu12==12.4.131
+      nvidia-cuda-cccl-cu12==12.4.127.post1 nvidia-cuda-nvcc-cu12==12.4.131
     ;;
   newest)
     wheels nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl
