@@ -1,6 +1,7 @@
 # Clang as the CUDA compiler, with CUDA 12.4: Clang 19, the newest of Debian 12, knows it up to 12.5. Its steps are run
 # one by one, since the wheels of 12 have no fatbinary. To run the kernels, the host's half is compiled for the
-# installed CUDA too, whose runtime has other structures. Of CUDA 13, Clang misses a header, which may be empty.
+# installed CUDA too, whose runtime has other structures. Of CUDA 13, Clang misses a header, which may be empty, and
+# the path to CCCL.
 . "$(dirname "$0")/common.sh"
 
 clang=$(newest_clang)
@@ -16,8 +17,8 @@ build() {
   local toolkit=$1 version=$2
   shift 2
   printf '#include <cuda_runtime.h>\nstatic_assert(CUDART_VERSION / 1000 == %s);\n' "$version" > version.hpp
-  "$clang" -x cuda --cuda-path="$toolkit" -isystem "$toolkit/include" -idirafter missing --cuda-gpu-arch=sm_90 \
-    -std=c++17 -O2 -Wall -Wextra -Werror -Wno-unknown-cuda-version -include version.hpp -I"$include" \
+  "$clang" -x cuda --cuda-path="$toolkit" -isystem "$toolkit/include" -isystem "$toolkit/include/cccl" \
+    -idirafter missing --cuda-gpu-arch=sm_90 -std=c++17 -O2 -Wall -Wextra -Werror -Wno-unknown-cuda-version -include version.hpp -I"$include" \
     -include hostile.hpp "$here/device_fingerprint.cu" "$@"
 }
 build "$old" 12 --cuda-device-only -S -o kernels.ptx
