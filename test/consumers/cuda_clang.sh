@@ -18,7 +18,8 @@ build() {
   shift 2
   printf '#include <cuda_runtime.h>\nstatic_assert(CUDART_VERSION / 1000 == %s);\n' "$version" > version.hpp
   "$clang" -x cuda --cuda-path="$toolkit" -isystem "$toolkit/include" -isystem "$toolkit/include/cccl" \
-    -idirafter missing --cuda-gpu-arch=sm_90 -std=c++17 -O2 -Wall -Wextra -Werror -Wno-unknown-cuda-version -include version.hpp -I"$include" \
+    -idirafter missing --cuda-gpu-arch=sm_90 -std=c++17 -O2 -Wall -Wextra \
+    -Werror -Wno-unknown-cuda-version -include version.hpp -I"$include" \
     -include hostile.hpp "$here/device_fingerprint.cu" "$@"
 }
 build "$old" 12 --cuda-device-only -S -o kernels.ptx
