@@ -34,7 +34,7 @@ TEST(device_widths, AGraphFindsAndUsesThem) {
     EXPECT_TRUE(squared_ranges(uniform, x.const_view(), squared.view(), stream));
     EXPECT_TRUE(expand_sensitivity(uniform, parts.const_view(), sensitivity.view(), stream));
     EXPECT_TRUE(allocate_bits(17, sensitivity.const_view(), squared.const_view(), view(widths),
-                                view(allocation), stream));
+                              view(allocation), stream));
     EXPECT_TRUE(compress(mixed, x.const_view(), view(blob), {1, 2}, stream, o));
     EXPECT_TRUE(squared_ranges(mixed, const_view(blob), squared.view(), stream, o));
     EXPECT_TRUE(decompress(mixed, const_view(blob), y.view(), stream, o));
