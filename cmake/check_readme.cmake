@@ -1,10 +1,23 @@
-# Fails unless the README holds the example as it is compiled.
-# cmake -D README=... -D SOURCE=... -P check_readme.cmake
-file(READ ${README} readme)
-file(READ ${SOURCE} source)
-string(REGEX MATCH "// \\[quickstart\\]\n(.*)// \\[quickstart\\]" whole "${source}")
-set(example "${CMAKE_MATCH_1}")
-string(FIND "${readme}" "```cpp\n${example}```" at)
-if(example STREQUAL "" OR at EQUAL -1)
-  message(FATAL_ERROR "${README} does not hold the example of ${SOURCE}")
+# Fails unless the C++ code of a document is code that is compiled: each of its blocks is what stands between the two
+# marks "// [quickstart]" of a file, and each of the files has a block.
+# cmake -D DOCUMENT=README.md -D EXAMPLES=folder -P check_readme.cmake
+cmake_minimum_required(VERSION 3.18)
+file(READ ${DOCUMENT} document)
+file(GLOB sources ${EXAMPLES}/*.cpp ${EXAMPLES}/*.cu)
+set(rest "${document}")
+foreach(source IN LISTS sources)
+  file(READ ${source} content)
+  if(NOT content MATCHES "// \\[quickstart\\]\n(.*)// \\[quickstart\\]")
+    message(FATAL_ERROR "${source} has no two marks // [quickstart]")
+  endif()
+  set(block "```cpp\n${CMAKE_MATCH_1}```\n")
+  string(FIND "${rest}" "${block}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "${DOCUMENT} does not hold the code between the marks of ${source}")
+  endif()
+  string(REPLACE "${block}" "" rest "${rest}")
+endforeach()
+string(FIND "${rest}" "```cpp" at)
+if(NOT at EQUAL -1)
+  message(FATAL_ERROR "${DOCUMENT} has a block of C++ that is in no file of ${EXAMPLES}")
 endif()

@@ -1,5 +1,5 @@
 # CUDA for tests and examples, where nvcc is found; the library itself needs none to be used.
-option(FURL_CUDA "Build what needs CUDA, if nvcc is found" ${PROJECT_IS_TOP_LEVEL})
+option(FURL_CUDA "Build what needs CUDA, if nvcc is found" ${furl_top_level})
 set(FURL_TEST_LAUNCHER "" CACHE STRING
   "Command, as a list, that device tests are run under")
 set(FURL_COUNT_LAUNCHER "" CACHE STRING

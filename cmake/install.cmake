@@ -3,13 +3,17 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(furl_package_dir ${CMAKE_INSTALL_DATADIR}/cmake/furl)
-install(TARGETS furl EXPORT furl-targets FILE_SET HEADERS)
+# Not as a file set of the target: CMake before 3.23 finds no header of one.
+target_include_directories(furl INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+install(TARGETS furl EXPORT furl-targets)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/furl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN *.hpp PATTERN *.cuh PATTERN *.md)
 install(EXPORT furl-targets NAMESPACE furl:: DESTINATION ${furl_package_dir})
 configure_package_config_file(cmake/furl-config.cmake.in ${PROJECT_BINARY_DIR}/furl-config.cmake
   INSTALL_DESTINATION ${furl_package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/furl-config-version.cmake
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
-install(FILES ${PROJECT_BINARY_DIR}/furl-config.cmake
+install(FILES cmake/furl-requirements.cmake ${PROJECT_BINARY_DIR}/furl-config.cmake
   ${PROJECT_BINARY_DIR}/furl-config-version.cmake DESTINATION ${furl_package_dir})
 
 # For pkg-config; like the package it may be moved.

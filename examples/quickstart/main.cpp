@@ -1,29 +1,32 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The example of the README, between the two marks.
+// The README's example for host memory, between the two marks, and a program around it.
 
 // [quickstart]
 #include <cstddef>
-#include <cstdio>
 #include <vector>
 
-#include "furl/furl.hpp"
+#include "furl/compress.hpp"
 
-int main() {
-  furl::codec codec;            // 2 bits, groups of 256, stochastic rounding: ActNN
-  codec.window = {1, 1, 8, 8};  // and the mean of every 8 x 8 cell kept apart: DIVISION
-  const auto plan = furl::plan::make(codec, {4, 16, 28, 28});  // any shape of rank 0 to 8
-  if (!plan) return std::puts(furl::to_string(plan.status()).c_str()), 1;
-
-  std::vector<float> x(std::size_t(plan->num_elements()), 0.5f);  // or f16, bf16
-  std::vector<std::byte> blob(plan->size_bytes());       // keep this until the backward pass
-  const furl::random_key key{/*seed=*/1, /*offset=*/0};  // another offset each time
-  furl::status status = furl::host::compress(*plan, x, blob, key);
-
-  std::vector<float> y(x.size());
-  if (status) status = furl::host::decompress(*plan, blob, y);
-  if (!status) return std::puts(furl::to_string(status).c_str()), 1;
-  std::printf("%.2f bits per value, x[0] = %g, y[0] = %g\n", plan->bits_per_value(), x[0], y[0]);
+furl::status compress_and_restore(const std::vector<float>& x, std::vector<float>& y) {
+  furl::codec codec;  // 2 bits, groups of 256, stochastic rounding, unless you say otherwise:
+  codec.bits = 4;
+  const auto plan = furl::plan::make(codec, {furl::i64(x.size())});
+  if (!plan) return plan.status();
+  std::vector<std::byte> blob(plan->size_bytes());  // keep this until the backward pass
+  const furl::status s = furl::host::compress(*plan, x, blob, {/*seed=*/1, /*offset=*/0});
+  return s ? furl::host::decompress(*plan, blob, y) : s;
 }
 // [quickstart]
+
+#include <cstdio>
+
+int main() {
+  std::vector<float> x(50000);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i % 97) / 32.0f;
+  std::vector<float> y(x.size());
+  const furl::status s = compress_and_restore(x, y);
+  std::printf("%s: x[40] = %g, y[40] = %g\n", furl::to_string(s).c_str(), x[40], y[40]);
+  return s ? 0 : 1;
+}

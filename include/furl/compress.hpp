@@ -2,21 +2,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Compression in host memory: start here. Tiles in parallel over the threads of a pool, the same
-// bytes for any number of them.
+// FOR CALLERS. Compression in host memory, on the CPU: start here. compress and decompress fold the
+// elements of a tensor, pack and unpack codes that are there already, and a stash owns what one of
+// them has made. Tiles are worked on in parallel by the threads of a pool, with the same bytes for
+// any number of threads. Calls for device memory are in compress.cuh.
 //
-// A handle that owns one folded activation in host memory: what a saved-tensor hook keeps between
-// the forward and the backward pass.
+// No call here allocates memory, and each takes less than 32 KiB of stack, in every thread.
 
-#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
 
 #include "furl/config.hpp"
+#include "furl/detail/checks.hpp"
 #include "furl/detail/host/compress.hpp"
 #include "furl/detail/host/decompress.hpp"
+#include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
+#include "furl/detail/quantize.hpp"
+#include "furl/options.hpp"
 #include "furl/plan.hpp"
 #include "furl/thread_pool.hpp"
 #include "furl/types.hpp"
@@ -25,78 +29,110 @@ FURL_HIDDEN_BEGIN
 
 namespace furl::host {
 
-/// Compresses x into blob.
-/// x    : host, plan.num_elements() elements of any dtype, at any alignment.
-/// blob : host, plan.size_bytes() bytes or more, of which the first plan.size_bytes() are written,
-///        padding included; aligned to 16 bytes; apart from x.
-/// key  : of the random stream; each compression takes another. Not used by nearest rounding.
-/// Errors: see status. Allocates nothing.
-inline status compress(const plan& p, const_values x, bytes blob, random_key key,
+/// Compresses the tensor x into a blob, as ActNN (Chen et al., ICML 2021): each group of
+/// codec.group consecutive elements has its smallest value and a step, and each element a code of
+/// codec.bits bits. With codec.window the means of cells are taken off first and stored too, as
+/// DIVISION (Wang et al., ICML 2023). The same arguments give the same bytes on every machine and
+/// device.
+///
+/// plan : from plan::make or plan::make_mixed.
+/// x    : in host memory: plan.num_elements() elements of f32, f16 or bf16, row-major, at any
+///        alignment. It is not changed.
+/// blob : in host memory, aligned to 16 bytes: plan.size_bytes() bytes or more, of which the first
+///        plan.size_bytes() are written, padding included. It must not overlap x.
+/// key  : of the random stream that stochastic rounding draws from. Give each compression another
+///        seed or offset. Nearest rounding does not use it.
+/// o    : the threads; for a mixed plan the bits of each tile; given ranges, if any.
+///
+/// Returns success, or which argument was refused and why; then nothing has been written. Values
+/// are no errors: a group that holds a NaN or an infinity decompresses to NaN, and so does a group
+/// of finite elements whose largest less its smallest is beyond the largest f32.
+inline status compress(const plan& plan, const_values x, bytes blob, random_key key,
                        const options& o = {}) {
-  if (const status s = furl::detail::check_coded(p, x, "x", blob); !s) return s;
+  if (const status s = furl::detail::check_coded(plan, x, "x", blob); !s) return s;
   if (const status s =
-          detail::check_bits_of_tiles(p, o.tile_bits, {blob.data, p.size_bytes(), "blob"});
+          detail::check_bits_of_tiles(plan, o.tile_bits, {blob.data, plan.size_bytes(), "blob"});
       !s)
     return s;
-  if (const status s = detail::check_ranges(p, o.ranges, blob); !s) return s;
-  if (p.num_elements() == 0) return {};
-  const int num_shares = detail::count_shares(o.pool);
-  with_type(x.type, [&](auto element) {
-    using type = decltype(element);
-    detail::run_shares(o.pool, [&](int share) {
-      const auto compress_share = detail::band_pooler::apply_to(p)
-                                      ? detail::compress_banded_share<type>
-                                      : detail::compress_share<type>;
-      compress_share(p, x, blob, key, o, share, num_shares);
-    });
-    detail::finish_compress<type>(p, x, blob, key, o, num_shares);
-  });
+  if (const status s = detail::check_ranges(plan, o.ranges, blob); !s) return s;
+  if (plan.num_elements() > 0) detail::compress(plan, x, blob, key, o);
   return {};
 }
 
-/// Decompresses blob into y. Values beyond the largest finite f16 or bf16 become that one; f32
-/// takes all values as they are.
-/// blob : host, the plan.size_bytes() bytes that compress wrote; aligned to 16 bytes.
-/// y    : host, plan.num_elements() elements of any dtype, whatever x had, at any alignment; all
-///        of them are written; apart from the blob.
-/// Errors: see status. Allocates nothing.
-inline status decompress(const plan& p, const_bytes blob, values y, const options& o = {}) {
-  return detail::decompress_to<detail::output::replace>(p, blob, y, o);
+/// Decompresses a blob into the tensor y. Values beyond the largest finite f16 or bf16 become that
+/// one; an f32 takes every value as it is.
+///
+/// plan : the one that compress had, or an equal one.
+/// blob : in host memory, aligned to 16 bytes: the plan.size_bytes() bytes that compress wrote, on
+///        the host or on a device. Any other bytes give some values, but never touch other memory.
+/// y    : in host memory: plan.num_elements() elements of f32, f16 or bf16, whatever type x had, at
+///        any alignment. All of them are written. It must not overlap the blob.
+/// o    : the threads; for a mixed plan the bits of each tile, as compress had them. Given ranges
+/// are
+///        refused: the blob has them in it.
+///
+/// Returns success, or which argument was refused and why; then nothing has been written.
+inline status decompress(const plan& plan, const_bytes blob, values y, const options& o = {}) {
+  return detail::decompress_to<detail::output::replace>(plan, blob, y, o);
 }
 
-/// Adds the decompressed values to y, in f32, and rounds each sum once to y's type: an overflow
-/// becomes infinity, for loss scalers to find. Otherwise as decompress.
-inline status decompress_add(const plan& p, const_bytes blob, values y, const options& o = {}) {
-  return detail::decompress_to<detail::output::accumulate>(p, blob, y, o);
+/// Adds the decompressed values of a blob to the tensor y, as gradients are accumulated: each sum
+/// is made in f32 and rounded once to y's type. An overflow becomes an infinity, for loss scalers
+/// to find.
+///
+/// plan : the one that compress had, or an equal one.
+/// blob : in host memory, aligned to 16 bytes: the plan.size_bytes() bytes that compress wrote.
+/// y    : in host memory: plan.num_elements() elements of f32, f16 or bf16, at any alignment. All
+/// of
+///        them are read and written. It must not overlap the blob.
+/// o    : as for decompress.
+///
+/// Returns success, or which argument was refused and why; then nothing has been written.
+inline status decompress_add(const plan& plan, const_bytes blob, values y, const options& o = {}) {
+  return detail::decompress_to<detail::output::accumulate>(plan, blob, y, o);
 }
 
-/// Packs one code per byte into codes of the plan's bits; higher bits of a byte are dropped.
-/// codes : host, plan.num_elements() bytes.
-/// blob  : host, plan.size_bytes() bytes or more; aligned to 16 bytes; apart from codes.
-/// Errors: see status. The plan must come from plan::make_codes. Allocates nothing.
-inline status pack(const plan& p, const_bytes codes, bytes blob, thread_pool* pool = nullptr) {
-  if (const status s = furl::detail::check_codes_call(p, codes, blob); !s)
-    return s;
-  detail::for_each_unit(p.num_tiles(), pool, [&](i64 tile) {
-    const int count = detail::elements_in_tile(p, tile);
+/// Packs masks or small integers, one per byte, into codes of the plan's bits. Exact; the higher
+/// bits of a byte are dropped.
+///
+/// plan  : from plan::make_codes.
+/// codes : in host memory: plan.num_elements() bytes. They are not changed.
+/// blob  : in host memory, aligned to 16 bytes: plan.size_bytes() bytes or more, of which the first
+///         plan.size_bytes() are written. It must not overlap the codes.
+/// pool  : the threads, or null for the calling thread alone.
+///
+/// Returns success, or which argument was refused and why; then nothing has been written.
+inline status pack(const plan& plan, const_bytes codes, bytes blob, thread_pool* pool = nullptr) {
+  if (const status s = furl::detail::check_codes_call(plan, codes, blob); !s) return s;
+  detail::for_each_unit(plan.num_tiles(), pool, [&](i64 tile) {
+    const int count = detail::elements_in_tile(plan, tile);
     detail::tile_bytes bytes_of_tile{};
-    std::memcpy(bytes_of_tile.word, static_cast<const u8*>(codes.data) + tile * tile_elements,
-                static_cast<std::size_t>(count));
-    for (u32& word : bytes_of_tile.word) word &= in_each_byte(low_bits(p.codec().bits));
-    detail::store_tile(p, tile, bytes_of_tile, blob);
+    ::std::memcpy(bytes_of_tile.word, static_cast<const u8*>(codes.data) + tile * tile_elements,
+                  static_cast<::std::size_t>(count));
+    for (u32& word : bytes_of_tile.word) word &= in_each_byte(low_bits(plan.codec().bits));
+    detail::store_tile(plan, tile, bytes_of_tile, blob);
   });
   return {};
 }
 
-/// The inverse of pack: one code per byte.
-inline status unpack(const plan& p, const_bytes blob, bytes codes, thread_pool* pool = nullptr) {
-  if (const status s = furl::detail::check_codes_call(p, codes, blob); !s)
-    return s;
-  detail::for_each_unit(p.num_tiles(), pool, [&](i64 tile) {
+/// Unpacks the codes that pack wrote, one per byte.
+///
+/// plan  : the one that pack had, or an equal one.
+/// blob  : in host memory, aligned to 16 bytes: plan.size_bytes() bytes, from pack on the host or
+/// on a
+///         device, or from another call that writes codes.
+/// codes : in host memory: plan.num_elements() bytes, all of which are written. They must not
+///         overlap the blob.
+/// pool  : the threads, or null for the calling thread alone.
+///
+/// Returns success, or which argument was refused and why; then nothing has been written.
+inline status unpack(const plan& plan, const_bytes blob, bytes codes, thread_pool* pool = nullptr) {
+  if (const status s = furl::detail::check_codes_call(plan, codes, blob); !s) return s;
+  detail::for_each_unit(plan.num_tiles(), pool, [&](i64 tile) {
     detail::tile_bytes bytes_of_tile;
-    detail::load_tile(p, tile, blob, bytes_of_tile);
-    std::memcpy(static_cast<u8*>(codes.data) + tile * tile_elements, bytes_of_tile.word,
-                static_cast<std::size_t>(detail::elements_in_tile(p, tile)));
+    detail::load_tile(plan, tile, blob, bytes_of_tile);
+    ::std::memcpy(static_cast<u8*>(codes.data) + tile * tile_elements, bytes_of_tile.word,
+                  static_cast<::std::size_t>(detail::elements_in_tile(plan, tile)));
   });
   return {};
 }
@@ -108,91 +144,104 @@ FURL_HIDDEN_END
 namespace furl::host {
 inline namespace v0_1 {
 
-/// Where a stash gets its bytes, so that a framework's allocator can own them. allocate returns
-/// memory aligned to 16 bytes, or null if there is none; neither function throws.
+/// Where a stash gets its memory from, so that a framework's allocator can own it. By default from
+/// the aligned operator new. Neither function may throw.
 struct allocator {
-  /// Called with `context`.
+  /// Returns host memory of that size, aligned to 16 bytes or more, or null if there is none. It is
+  /// called with `context`.
   void* (*allocate)(void* context, u64 size_bytes) = [](void*, u64 size) {
-    return ::operator new (static_cast<std::size_t>(size), std::align_val_t{64}, std::nothrow);
+    return ::operator new (static_cast<::std::size_t>(size), ::std::align_val_t{64},
+                           ::std::nothrow);
   };
-  /// Likewise.
+  /// Takes back what allocate returned, with the same context and size.
   void (*deallocate)(void* context, void* pointer, u64 size_bytes) = [](void*, void* p, u64) {
-    ::operator delete (p, std::align_val_t{64});
+    ::operator delete (p, ::std::align_val_t{64});
   };
-  void* context = nullptr;  // the caller's
+  void* context = nullptr;  // the caller's, for both
 };
 
-/// Move-only owner of a blob and the plan it was made with. It can be restored any number of times,
-/// from any thread, several at once.
+/// Owns one compressed tensor in host memory, a blob and its plan: what a saved-tensor hook keeps
+/// between the forward and the backward pass. It can be moved, not copied, and restored any number
+/// of times, from any thread, several at once.
 class stash {
  public:
-  stash() = default;  // of an empty tensor
+  /// A stash of an empty tensor, which owns no memory.
+  stash() = default;
 
-  /// Compresses x into memory of the allocator. As furl::host::compress.
-  FURL_HIDDEN static result<stash> compress(const plan& p, const_values x, random_key key,
+  /// Compresses x into memory of the allocator. Arguments and errors are those of
+  /// furl::host::compress, and error::out_of_memory if the allocator returns null.
+  FURL_HIDDEN static result<stash> compress(const furl::plan& plan, const_values x, random_key key,
                                             const options& o = {}, const allocator& memory = {}) {
-    return fill(p, memory, [&](bytes blob) { return host::compress(p, x, blob, key, o); });
+    return make(
+        plan, [&](bytes blob) { return host::compress(plan, x, blob, key, o); }, memory);
   }
 
-  /// Packs codes into memory of the allocator. As furl::host::pack.
-  FURL_HIDDEN static result<stash> pack(const plan& p, const_bytes codes,
+  /// Packs codes into memory of the allocator. Arguments and errors are those of furl::host::pack,
+  /// and error::out_of_memory if the allocator returns null.
+  FURL_HIDDEN static result<stash> pack(const furl::plan& plan, const_bytes codes,
                                         thread_pool* pool = nullptr, const allocator& memory = {}) {
-    return fill(p, memory, [&](bytes blob) { return host::pack(p, codes, blob, pool); });
+    return make(
+        plan, [&](bytes blob) { return host::pack(plan, codes, blob, pool); }, memory);
   }
 
-  /// Owns what write(blob) writes into memory of the allocator, such as codes by a codebook or the
-  /// mask of a ReLU. write takes `bytes` of plan.size_bytes() and returns a status.
+  /// Lets write(blob) write plan.size_bytes() bytes into memory of the allocator, such as codes by
+  /// a codebook or the mask of a ReLU, and owns them. write takes `bytes`, at 16-byte alignment,
+  /// and returns a status; if that is an error, so is the result. error::out_of_memory if the
+  /// allocator returns null.
   template <class Write>
-  FURL_HIDDEN static result<stash> make(const furl::plan& p, const Write& write,
+  FURL_HIDDEN static result<stash> make(const furl::plan& plan, const Write& write,
                                         const allocator& memory = {}) {
-    return fill(p, memory, write);
+    stash made;
+    made.memory_ = memory;
+    if (plan.size_bytes() > 0) {
+      made.blob_ = memory.allocate(memory.context, plan.size_bytes());
+      if (made.blob_ == nullptr)
+        return status{error::out_of_memory, "memory", 0, "the allocator returned null"};
+    }
+    made.plan_ = plan;
+    if (const status s = write(bytes{made.blob_, plan.size_bytes()}); !s) return s;
+    return made;
   }
 
-  /// Leaves `other` empty.
+  /// Leaves `other` a stash of an empty tensor.
   stash(stash&& other) noexcept
-      : plan_(std::exchange(other.plan_, {})),
+      : plan_(::std::exchange(other.plan_, {})),
         memory_(other.memory_),
-        blob_(std::exchange(other.blob_, nullptr)) {}
+        blob_(::std::exchange(other.blob_, nullptr)) {}
+  /// The same; the memory that this one owned goes back at once. A move to itself changes nothing.
   stash& operator=(stash&& other) noexcept {
-    std::swap(plan_, other.plan_);
-    std::swap(memory_, other.memory_);
-    std::swap(blob_, other.blob_);
+    stash taken(::std::move(other));
+    release();
+    plan_ = taken.plan_;
+    memory_ = taken.memory_;
+    blob_ = ::std::exchange(taken.blob_, nullptr);
     return *this;
   }
-  ~stash() {
-    if (blob_ != nullptr) memory_.deallocate(memory_.context, blob_, plan_.size_bytes());
-  }
+  ~stash() { release(); }
 
-  /// As furl::host::decompress. A mixed plan needs its widths again.
+  /// Decompresses into y, as furl::host::decompress. A mixed plan needs its tiles' bits again.
   FURL_HIDDEN status restore(values y, const options& o = {}) const {
     return host::decompress(plan_, blob(), y, o);
   }
-  /// As furl::host::decompress_add, likewise.
+  /// Adds the decompressed values to y, as furl::host::decompress_add. A mixed plan needs its
+  /// tiles' bits again.
   FURL_HIDDEN status restore_add(values y, const options& o = {}) const {
     return host::decompress_add(plan_, blob(), y, o);
   }
-  /// As furl::host::unpack.
+  /// Unpacks codes, as furl::host::unpack.
   FURL_HIDDEN status unpack(bytes codes, thread_pool* pool = nullptr) const {
     return host::unpack(plan_, blob(), codes, pool);
   }
 
-  const furl::plan& plan() const { return plan_; }                  // of the blob
-  const_bytes blob() const { return {blob_, plan_.size_bytes()}; }  // of the plan's size
+  /// Of the blob; that of an empty tensor if there is none.
+  const furl::plan& plan() const { return plan_; }
+  /// The blob of plan().size_bytes() bytes, for as long as the stash owns it.
+  const_bytes blob() const { return {blob_, plan_.size_bytes()}; }
 
  private:
-  template <class Function>
-  FURL_HIDDEN static result<stash> fill(const furl::plan& p, const allocator& memory,
-                                        const Function& function) {
-    stash made;
-    made.memory_ = memory;
-    if (p.size_bytes() > 0) {
-      made.blob_ = memory.allocate(memory.context, p.size_bytes());
-      if (made.blob_ == nullptr)
-        return status{error::out_of_memory, "memory", 0, "the allocator returned null"};
-    }
-    made.plan_ = p;
-    if (const status s = function(bytes{made.blob_, p.size_bytes()}); !s) return s;
-    return made;
+  void release() noexcept {
+    if (blob_ != nullptr) memory_.deallocate(memory_.context, blob_, plan_.size_bytes());
+    blob_ = nullptr;
   }
 
   furl::plan plan_{};

@@ -2,16 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What to do with a tensor, and the sizes that say so.
-//
-// Codec and shape in, every size and offset out (FORMAT.md). A plan is all that is known
-// before the data: a plain value, to be made once and used for any number of tensors of that shape.
-//
-// A plan as a fixed number of bytes, to be kept beside a blob that outlives the process.
+// Plans (FORMAT.md): a codec says what to do with a tensor, and with its shape it gives a plan,
+// which holds every size and offset of the blob. A plan is a plain value, known before the data, to
+// be made once and used for any number of tensors of that shape; as plan_bytes it can be kept
+// beside a blob that outlives the process.
 
 #include "furl/config.hpp"
 #include "furl/detail/cells.hpp"
-#include "furl/detail/number.hpp"
 #include "furl/types.hpp"
 
 namespace furl {
@@ -36,9 +33,6 @@ constexpr bool operator!=(const codec& a, const codec& b) {
 }
 
 }  // namespace v0_1
-}  // namespace furl
-
-namespace furl {
 
 namespace detail {
 
@@ -51,7 +45,7 @@ FURL_HIDDEN constexpr i64 ceil_div(i64 count, i64 size) {
 
 inline namespace v0_1 {
 
-/// What a plan is for: one width for all codes, a width per tile, or ready-made codes.
+/// What a plan is for: codes of one number of bits, of a number for each tile, or ready-made codes.
 enum class plan_kind : u8 { uniform, mixed, codes };
 
 /// Layout of a blob. Trivially copyable and comparable; made by the functions below only, so that a
@@ -61,8 +55,8 @@ class plan {
   /// For compress and decompress, with codec.bits for every code.
   static constexpr result<plan> make(const codec& c, const extents& shape);
 
-  /// For compress and decompress with a width for every tile of 1024 elements, 1..8 each, which add
-  /// up to sum_of_bits. codec.bits is ignored.
+  /// For compress and decompress with bits for every tile of 1024 elements, 1..8 each, which add up
+  /// to sum_of_bits. codec.bits is ignored.
   static constexpr result<plan> make_mixed(const codec& c, const extents& shape, u64 sum_of_bits);
 
   /// For pack and unpack: masks and small integers of 1..8 bits (FORMAT.md, A8).
@@ -83,7 +77,7 @@ class plan {
   }
   /// Of the LFC: 0 without a window.
   constexpr i64 num_cells() const { return has_lfc() ? grid_.num_cells() : 0; }
-  /// Whether a dimension is pooled.
+  /// Whether means of cells are stored: some dimension has a window wider than 1.
   constexpr bool has_lfc() const { return has_lfc_; }
   /// Bits of a code, summed over the tiles.
   constexpr u64 sum_of_bits() const { return sum_of_bits_; }
@@ -126,12 +120,8 @@ class plan {
 
 }  // namespace v0_1
 
-}  // namespace furl
-
-namespace furl {
-
 /// Little-endian: "FURL", format_version, kind, bits, meta, rounding, rank, window rank, 0 (one
-/// byte each), group (4), shape (8 x 8), sum of widths (8), window (8 x 1). What a plan does not
+/// byte each), group (4), shape (8 x 8), sum_of_bits (8), window (8 x 1). What a plan does not
 /// use is 0.
 struct plan_bytes {
   u8 data[96];  // in the order above

@@ -2,11 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// FOR CALLERS. Threads for calls for host memory: options.pool.
 
 #include <condition_variable>
+#include <cstddef>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
 
 #include "furl/config.hpp"
 
@@ -14,23 +21,29 @@ namespace furl::host {
 inline namespace v0_1 {
 
 /// Threads that wait for work, so that a call need not start its own. Results never depend on
-/// their number. A pool may be used from several threads, one call at a time.
+/// their number. A pool may be used from several threads, one call at a time. After a fork() the
+/// child has none of its threads: there it works on the calling thread alone.
 class thread_pool {
  public:
   /// num_threads counts the calling thread: 1 (or less) starts none.
   /// Throws std::system_error if the system refuses a thread.
   explicit thread_pool(int num_threads) : thread_pool(num_threads, no_threads_yet{}) {
-    threads_.reserve(static_cast<std::size_t>(num_threads_ - 1));
+    state_->threads.reserve(static_cast<::std::size_t>(num_threads_ - 1));
     for (int share = 1; share < num_threads_; ++share)
-      threads_.emplace_back([this, share] { work(share); });
+      state_->threads.emplace_back([state = state_.get(), share] { state->work(share); });
   }
   ~thread_pool() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      stopping_ = true;
+    if (is_forked()) {
+      // Nothing can be destroyed: the threads are no more, and may have held a lock at the fork.
+      (void)state_.release();
+      return;
     }
-    start_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    {
+      const ::std::lock_guard<::std::mutex> lock(state_->mutex);
+      state_->stopping = true;
+    }
+    state_->start.notify_all();
+    for (::std::thread& thread : state_->threads) thread.join();
   }
   thread_pool(const thread_pool&) = delete;
   thread_pool& operator=(const thread_pool&) = delete;
@@ -41,18 +54,23 @@ class thread_pool {
   /// in the caller's), and returns when all have. function must not throw nor call run() itself.
   template <class Function>
   void run(const Function& function) {
-    const std::lock_guard<std::mutex> one_call(call_mutex_);
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      invoke_ = [](const void* f, int share) { (*static_cast<const Function*>(f))(share); };
-      function_ = &function;
-      running_ = num_threads_ - 1;
-      ++generation_;
+    if (is_forked()) {
+      for (int share = 0; share < num_threads_; ++share) function(share);
+      return;
     }
-    start_.notify_all();
+    state& s = *state_;
+    const ::std::lock_guard<::std::mutex> one_call(s.call_mutex);
+    {
+      const ::std::lock_guard<::std::mutex> lock(s.mutex);
+      s.invoke = [](const void* f, int share) { (*static_cast<const Function*>(f))(share); };
+      s.function = &function;
+      s.running = num_threads_ - 1;
+      ++s.generation;
+    }
+    s.start.notify_all();
     function(0);
-    std::unique_lock<std::mutex> lock(mutex_);
-    done_.wait(lock, [this] { return running_ == 0; });
+    ::std::unique_lock<::std::mutex> lock(s.mutex);
+    s.done.wait(lock, [&s] { return s.running == 0; });
   }
 
  private:
@@ -61,33 +79,49 @@ class thread_pool {
   struct no_threads_yet {};
   thread_pool(int num_threads, no_threads_yet) : num_threads_(num_threads > 1 ? num_threads : 1) {}
 
-  void work(int share) {
-    unsigned long long seen = 0;
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      start_.wait(lock, [&] { return stopping_ || generation_ != seen; });
-      if (stopping_) return;
-      seen = generation_;
-      const auto invoke = invoke_;
-      const void* const function = function_;
-      lock.unlock();
-      invoke(function, share);
-      lock.lock();
-      if (--running_ == 0) done_.notify_one();
-    }
+  static long process() {
+#if defined(__unix__) || defined(__APPLE__)
+    return static_cast<long>(::getpid());
+#else
+    return 0;
+#endif
+  }
+  bool is_forked() const {
+    return num_threads_ > 1 && process() != made_by_;
   }
 
+  struct state {
+    void work(int share) {
+      unsigned long long seen = 0;
+      ::std::unique_lock<::std::mutex> lock(mutex);
+      for (;;) {
+        start.wait(lock, [&] { return stopping || generation != seen; });
+        if (stopping) return;
+        seen = generation;
+        const auto call = invoke;
+        const void* const argument = function;
+        lock.unlock();
+        call(argument, share);
+        lock.lock();
+        if (--running == 0) done.notify_one();
+      }
+    }
+
+    ::std::mutex call_mutex;
+    ::std::mutex mutex;  // guards what follows
+    ::std::condition_variable start;
+    ::std::condition_variable done;
+    void (*invoke)(const void*, int) = nullptr;
+    const void* function = nullptr;
+    unsigned long long generation = 0;
+    int running = 0;
+    bool stopping = false;
+    ::std::vector<::std::thread> threads;
+  };
+
   const int num_threads_;
-  std::mutex call_mutex_;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable start_;
-  std::condition_variable done_;
-  void (*invoke_)(const void*, int) = nullptr;
-  const void* function_ = nullptr;
-  unsigned long long generation_ = 0;
-  int running_ = 0;
-  bool stopping_ = false;
-  std::vector<std::thread> threads_;
+  const long made_by_ = process();
+  ::std::unique_ptr<state> state_ = ::std::make_unique<state>();
 };
 
 }  // namespace v0_1

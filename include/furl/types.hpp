@@ -2,21 +2,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Pointers that carry what the checks need: element type and count, or size in bytes. They own
-// nothing and convert from a pointer and a count, or from any contiguous container.
-//
-//
+// The small types that calls take and return: status and result, element types, shapes, random
+// keys. Views of arrays (views.hpp) come with it.
 
 #include "furl/config.hpp"
 
 #if !defined(__CUDACC_RTC__)
 #include <initializer_list>
 #include <string>
-#include <type_traits>
-#include <utility>
 #endif
 
 namespace furl {
+
+/// The type of an element or of metadata.
+enum class dtype : u8 { f32, f16, bf16 };
+
+/// Of one element.
+FURL_HD constexpr int size_bytes(dtype type) {
+  return type == dtype::f32 ? 4 : 2;
+}
+
+#if !defined(__CUDACC_RTC__)
+/// "f32", "f16" or "bf16".
+FURL_HIDDEN constexpr const char* name(dtype type) {
+  return type == dtype::f32 ? "f32" : type == dtype::f16 ? "f16" : "bf16";
+}
+#endif
+
+/// IEEE binary16 as a bit pattern: layout-compatible with every framework's own type.
+struct f16 {
+  u16 bits;  // sign, 5 of exponent, 10 of fraction
+};
+/// bfloat16, likewise.
+struct bf16 {
+  u16 bits;  // the upper half of an f32
+};
+
+/// The dtype of an element type. Specialise it for your own 16-bit types.
+template <class T>
+struct dtype_of {
+  static constexpr bool known = false;  // and true where there is a `value`
+};
+/// dtype::f32
+template <>
+struct dtype_of<float> {
+  static constexpr bool known = true;         // see value
+  static constexpr dtype value = dtype::f32;  // its name
+};
+/// dtype::f16
+template <>
+struct dtype_of<f16> {
+  static constexpr bool known = true;         // see value
+  static constexpr dtype value = dtype::f16;  // its name
+};
+/// dtype::bf16
+template <>
+struct dtype_of<bf16> {
+  static constexpr bool known = true;          // see value
+  static constexpr dtype value = dtype::bf16;  // its name
+};
+
+/// How a value between two codes is rounded (FORMAT.md, A5 and A6).
+enum class rounding : u8 { stochastic, nearest };
+
+/// A random stream. Every compression takes another pair; offsets need only differ.
+struct random_key {
+  u64 seed = 0;    // the key of Philox
+  u64 offset = 0;  // the upper half of its counter
+};
+
 inline namespace v0_1 {
 
 /// What is wrong with an argument.
@@ -75,180 +129,19 @@ class [[nodiscard]] result {
 
 #if !defined(__CUDACC_RTC__)
 /// One line, e.g. "codec.bits is 9: must be 1..8".
-FURL_HIDDEN inline std::string to_string(const status& s) {
+FURL_HIDDEN inline ::std::string to_string(const status& s) {
   switch (s.code) {
     case error::none:
       return "success";
     case error::out_of_range:
     case error::wrong_size:
     case error::newer_format:
-      return std::string(s.argument) + " is " + std::to_string(s.value) + ": " + s.limit;
+      return ::std::string(s.argument) + " is " + ::std::to_string(s.value) + ": " + s.limit;
     default:
-      return std::string(s.argument) + ": " + s.limit;
+      return ::std::string(s.argument) + ": " + s.limit;
   }
 }
 #endif
-
-}  // namespace v0_1
-}  // namespace furl
-
-namespace furl {
-
-/// The type of an element or of metadata.
-enum class dtype : u8 { f32, f16, bf16 };
-
-/// Of one element.
-FURL_HD constexpr int size_bytes(dtype type) {
-  return type == dtype::f32 ? 4 : 2;
-}
-
-#if !defined(__CUDACC_RTC__)
-/// "f32", "f16" or "bf16".
-FURL_HIDDEN constexpr const char* name(dtype type) {
-  return type == dtype::f32 ? "f32" : type == dtype::f16 ? "f16" : "bf16";
-}
-#endif
-
-/// IEEE binary16 as a bit pattern: layout-compatible with every framework's own type.
-struct f16 {
-  u16 bits;  // sign, 5 of exponent, 10 of fraction
-};
-/// bfloat16, likewise.
-struct bf16 {
-  u16 bits;  // the upper half of an f32
-};
-
-/// The dtype of an element type. Specialise it for your own 16-bit types.
-template <class T>
-struct dtype_of {
-  static constexpr bool known = false;  // and true where there is a `value`
-};
-/// dtype::f32
-template <>
-struct dtype_of<float> {
-  static constexpr bool known = true;         // see value
-  static constexpr dtype value = dtype::f32;  // its name
-};
-/// dtype::f16
-template <>
-struct dtype_of<f16> {
-  static constexpr bool known = true;         // see value
-  static constexpr dtype value = dtype::f16;  // its name
-};
-/// dtype::bf16
-template <>
-struct dtype_of<bf16> {
-  static constexpr bool known = true;          // see value
-  static constexpr dtype value = dtype::bf16;  // its name
-};
-
-}  // namespace furl
-
-namespace furl {
-inline namespace v0_1 {
-
-/// A flat array of elements of one type, at any element alignment. Void is `void` (written to) or
-/// `const void` (read from).
-template <class Void>
-struct basic_values {
-  Void* data = nullptr;     // the first element
-  i64 num_elements = 0;     // at data
-  dtype type = dtype::f32;  // of each
-
-  constexpr basic_values() = default;
-  /// For a type known at run time.
-  constexpr basic_values(Void* pointer, dtype element_type, i64 count)
-      : data(pointer), num_elements(count), type(element_type) {}
-#if !defined(__CUDACC_RTC__)
-  /// For a type that dtype_of knows.
-  template <class T, class = std::enable_if_t<dtype_of<std::remove_const_t<T>>::known &&
-                                              std::is_convertible_v<T*, Void*>>>
-  constexpr basic_values(T* pointer, i64 count)
-      : basic_values(pointer, dtype_of<std::remove_const_t<T>>::value, count) {}
-
-  /// From a container with data() and size(), such as std::vector<float>.
-  template <class Container,
-            class T = std::remove_pointer_t<decltype(std::declval<Container&>().data())>,
-            class = std::enable_if_t<dtype_of<std::remove_const_t<T>>::known &&
-                                     std::is_convertible_v<T*, Void*>>>
-  constexpr basic_values(Container&& container)
-      : basic_values(container.data(), static_cast<i64>(container.size())) {}
-
-  /// What may be written may be read.
-  template <class Other, class = std::enable_if_t<std::is_convertible_v<Other*, Void*>>>
-  constexpr basic_values(const basic_values<Other>& other)
-      : basic_values(other.data, other.type, other.num_elements) {}
-#endif
-
-  /// Of the array.
-  constexpr u64 size_bytes() const {
-    return u64(num_elements) * u64(furl::size_bytes(type));
-  }
-};
-
-using values = basic_values<void>;              // to be written
-using const_values = basic_values<const void>;  // to be read
-
-/// An array of T, aligned as T is.
-template <class T>
-struct span {
-  T* data = nullptr;  // the first element
-  i64 size = 0;       // elements
-
-  constexpr span() = default;
-  /// `count` elements at `pointer`.
-  constexpr span(T* pointer, i64 count) : data(pointer), size(count) {}
-#if !defined(__CUDACC_RTC__)
-  /// From a container with data() and size(), such as std::vector<T>.
-  template <class Container,
-            class U = std::remove_pointer_t<decltype(std::declval<Container&>().data())>,
-            class = std::enable_if_t<std::is_convertible_v<U (*)[], T (*)[]>>>
-  constexpr span(Container&& container)
-      : span(container.data(), static_cast<i64>(container.size())) {}
-#endif
-
-  /// Of the array.
-  constexpr u64 size_bytes() const {
-    return u64(size) * sizeof(T);
-  }
-};
-
-/// Raw bytes: a blob, or the codes of masks and small integers.
-template <class Void>
-struct basic_bytes {
-  Void* data = nullptr;  // the first byte
-  u64 size_bytes = 0;    // at data
-
-  constexpr basic_bytes() = default;
-  /// `size` bytes at `pointer`.
-  constexpr basic_bytes(Void* pointer, u64 size) : data(pointer), size_bytes(size) {}
-#if !defined(__CUDACC_RTC__)
-  /// From a container of one-byte elements, such as std::vector<std::byte>.
-  template <class Container,
-            class T = std::remove_pointer_t<decltype(std::declval<Container&>().data())>,
-            class = std::enable_if_t<sizeof(T) == 1 && std::is_convertible_v<T*, Void*>>>
-  constexpr basic_bytes(Container&& container)
-      : basic_bytes(container.data(), static_cast<u64>(container.size())) {}
-
-  /// What may be written may be read.
-  template <class Other, class = std::enable_if_t<std::is_convertible_v<Other*, Void*>>>
-  constexpr basic_bytes(const basic_bytes<Other>& other)
-      : basic_bytes(other.data, other.size_bytes) {}
-#endif
-};
-
-using bytes = basic_bytes<void>;              // to be written
-using const_bytes = basic_bytes<const void>;  // to be read
-
-}  // namespace v0_1
-}  // namespace furl
-
-namespace furl {
-
-/// How a value between two codes is rounded (FORMAT.md, A5 and A6).
-enum class rounding : u8 { stochastic, nearest };
-
-inline namespace v0_1 {
 
 /// Up to eight sizes, outermost first: a shape, or the window widths that go with one.
 struct extents {
@@ -263,7 +156,7 @@ struct extents {
   }
 #if !defined(__CUDACC_RTC__)
   /// As {64, 128, 56, 56}.
-  constexpr extents(std::initializer_list<i64> sizes)
+  constexpr extents(::std::initializer_list<i64> sizes)
       : extents(sizes.begin(), static_cast<int>(sizes.size())) {}
 #endif
   /// Pre: 0 <= d < max_rank.
@@ -285,12 +178,4 @@ constexpr bool operator!=(const extents& a, const extents& b) {
 }  // namespace v0_1
 }  // namespace furl
 
-namespace furl {
-
-/// A random stream. Every compression takes another pair; offsets need only differ.
-struct random_key {
-  u64 seed = 0;    // the key of Philox
-  u64 offset = 0;  // the upper half of its counter
-};
-
-}  // namespace furl
+#include "furl/views.hpp"

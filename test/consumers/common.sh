@@ -2,6 +2,7 @@
 # root of furl's tree; WORK, a folder for what is built; CXX; NVCC, if there is one; LAUNCHER, what
 # programs for the device run under, if anything; DEVICE=1 where such programs can run.
 set -euo pipefail
+. "$SOURCE/test/consumers/from_index.sh"
 here=$SOURCE/test/consumers
 include=$SOURCE/include
 work=$WORK/$(basename "$0" .sh)
@@ -17,9 +18,19 @@ strict="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
 # Programs to be run have code for any device.
 to_run="-gencode arch=compute_90,code=compute_90 --no-compress -cudart shared"
 
+# As frameworks build their extensions: no operators on half types.
+framework_macros="-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ \
+  -D__CUDA_NO_HALF2_OPERATORS__"
+
 fail() {
   echo "$*" >&2
   exit 1
+}
+
+# skip REASON: what ctest then shows as skipped.
+skip() {
+  echo "left out: $*" >&2
+  exit 77
 }
 
 # all COMMAND ...: runs the commands, two at a time; fails if any does.
@@ -67,10 +78,20 @@ install_moved() {
   mv first prefix
 }
 
-# build_package NAME ARGUMENT ...: configures, builds and runs the project in `package`.
-build_package() {
+# configure_package NAME ARGUMENT ...: configures the project in `package`, with $cmake if that is set.
+configure_package() {
   local name=$1
   shift
-  cmake -S "$here/package" -B "$name" -G Ninja -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_CXX_FLAGS=-O1 "$@" > "$name.log" &&
-    cmake --build "$name" >> "$name.log" && "$name/consumer" || { cat "$name.log"; fail "$name failed"; }
+  "${cmake:-cmake}" -S "$here/package" -B "$name" -G Ninja -DCMAKE_CXX_COMPILER="$CXX" \
+    -DCMAKE_INSTALL_PREFIX="$PWD/$name/to" -DFURL_SOURCE="$SOURCE" "$@" > "$name.log" 2>&1 ||
+    { cat "$name.log"; fail "$name is not configured"; }
+}
+
+# build_package NAME ARGUMENT ...: configures, builds, runs and installs it. Nothing of furl is installed.
+build_package() {
+  local name=$1
+  configure_package "$@"
+  "${cmake:-cmake}" --build "$name" >> "$name.log" && "$name/consumer" || { cat "$name.log"; fail "$name failed"; }
+  "${cmake:-cmake}" --install "$name" >> "$name.log"
+  [ "$(cd "$name/to" && find . -type f)" = ./bin/consumer ] || fail "$name installs more than its program"
 }

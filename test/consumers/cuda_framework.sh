@@ -4,10 +4,9 @@
 # framework of another version.
 . "$(dirname "$0")/common.sh"
 
-framework="-std=c++17 -D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ \
-  -D__CUDA_NO_HALF2_OPERATORS__ -D_GLIBCXX_USE_CXX11_ABI=1 -DTORCH_EXTENSION_NAME=extension -I$include"
+framework="-std=c++17 $framework_macros -D_GLIBCXX_USE_CXX11_ABI=1 -DTORCH_EXTENSION_NAME=extension -I$include"
 all "$NVCC $to_run $framework --expt-relaxed-constexpr -include cuda_bf16.h -include cuda_fp16.h -Xcompiler -fPIC,-O1 \
-    -DFINGERPRINT_LIBRARY -c $here/device_fingerprint.cu -o kernels.o" \
+    -DFINGERPRINT_LIBRARY -DFINGERPRINT_SMALL -c $here/device_fingerprint.cu -o kernels.o" \
   "$CXX $framework -O1 -fPIC -DFINGERPRINT_LIBRARY -Dmake_fingerprint=make_host_fingerprint -c $here/host_fingerprint.cpp -o binding.o" \
   "$CXX -std=c++17 $here/load.cpp -o load -ldl"
 "$NVCC" -cudart shared -shared kernels.o binding.o -o extension.so

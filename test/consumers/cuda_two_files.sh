@@ -1,16 +1,16 @@
-# Three files of one program include everything and use every call, two of them CUDA: linked as a
+# Three files of one program include everything and call the same functions, two of them CUDA: linked as a
 # program and as a shared library, with one architecture or one for each file, with and without
 # relocatable device code.
 # Case 48, cuCollections#97: multiple definitions.
 . "$(dirname "$0")/common.sh"
 
-cuda="$NVCC -std=c++17 -I$include --no-compress -Xcompiler -fPIC -c $here/device_fingerprint.cu"
+cuda="$NVCC -std=c++17 -DFINGERPRINT_SMALL -I$include --no-compress -Xcompiler -fPIC -c $here/device_fingerprint.cu"
 second="-DFINGERPRINT_LIBRARY -Dmake_fingerprint=make_second_fingerprint"
 arch="-gencode arch=compute_90,code=compute_90"
 relocatable="-gencode arch=compute_90,code=sm_90 -Xptxas -O0 -rdc=true"
 all "$cuda $arch -o first.o" "$cuda $second -gencode arch=compute_80,code=compute_80 -o second.o" \
   "$cuda $relocatable -o first_rdc.o" "$cuda $second $relocatable -o second_rdc.o" \
-  "$CXX -std=c++17 -I$include -O1 -fPIC -DFINGERPRINT_LIBRARY -Dmake_fingerprint=make_host_fingerprint -c $here/host_fingerprint.cpp -o host.o"
+  "$CXX -std=c++17 -I$include -fPIC -DFINGERPRINT_LIBRARY -Dmake_fingerprint=make_host_fingerprint -c $here/host_fingerprint.cpp -o host.o"
 "$NVCC" -cudart shared first.o second.o host.o -o program
 "$NVCC" -cudart static -shared first.o second.o host.o -o library.so
 "$NVCC" -arch=sm_90 -cudart static first_rdc.o second_rdc.o host.o -o program_rdc

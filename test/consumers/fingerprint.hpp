@@ -11,8 +11,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "furl/plan.hpp"
 #include "furl/extra/measure.hpp"
+#include "furl/plan.hpp"
 #include "furl/types.hpp"
 
 namespace {
@@ -58,8 +58,8 @@ inline std::vector<u8> make_elements(dtype type, i64 count) {
 }
 
 /// Engine : has compress (in a given range or not), decompress (add or not), pack, unpack, allocate
-///          (widths for equally sensitive tiles) and measure (all sums, the total last) over host
-///          memory, which return whether they succeeded.
+///          (tile_bits for equally sensitive tiles) and measure (all sums, the total last) over
+///          host memory, which return whether they succeeded.
 template <class Engine>
 class fingerprint {
  public:
@@ -85,26 +85,27 @@ class fingerprint {
     round_trip(*furl::plan::make(c, {num_rows, num_columns}), x, type, {});
     furl::codec flat = c;  // ranges are those of the elements themselves
     flat.window = {};
-    std::vector<u8> widths(5);
-    good_ = good_ && engine_.allocate(*furl::plan::make(flat, {num_elements}), x, type, 19, widths);
-    hash_.add(widths);
-    round_trip(*furl::plan::make_mixed(c, {num_rows, num_columns}, 19), x, type, widths);
+    std::vector<u8> tile_bits(5);
+    good_ =
+        good_ && engine_.allocate(*furl::plan::make(flat, {num_elements}), x, type, 19, tile_bits);
+    hash_.add(tile_bits);
+    round_trip(*furl::plan::make_mixed(c, {num_rows, num_columns}, 19), x, type, tile_bits);
   }
 
   void round_trip(const furl::plan& p, const std::vector<u8>& x, dtype type,
-                  const std::vector<u8>& widths) {
+                  const std::vector<u8>& tile_bits) {
     std::vector<u8> blob(static_cast<std::size_t>(p.size_bytes()));
     std::vector<u8> sums(static_cast<std::size_t>(p.num_groups() + 1) * sizeof(furl::quality));
     for (const bool in_range : {true, false}) {
-      good_ = good_ && engine_.compress(p, x, type, blob, widths, in_range) &&
-              engine_.measure(p, x, type, blob, widths, sums);
+      good_ = good_ && engine_.compress(p, x, type, blob, tile_bits, in_range) &&
+              engine_.measure(p, x, type, blob, tile_bits, sums);
       hash_.add(blob);
       hash_.add(sums);
     }
     for (const dtype out : {dtype::f32, dtype::f16, dtype::bf16}) {
       for (const bool add : {false, true}) {
         std::vector<u8> y = make_elements(out, num_elements);
-        good_ = good_ && engine_.decompress(p, blob, y, out, add, widths);
+        good_ = good_ && engine_.decompress(p, blob, y, out, add, tile_bits);
         hash_.add(y);
       }
     }

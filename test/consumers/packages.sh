@@ -5,16 +5,34 @@
 . "$(dirname "$0")/common.sh"
 
 install_moved
-build_package installed -DWAY=installed -DCMAKE_PREFIX_PATH="$PWD/prefix"
-build_package subdirectory -DWAY=subdirectory -DFURL_SOURCE="$SOURCE"
-build_package fetched -DWAY=fetched -DFURL_SOURCE="$SOURCE"
+(cd "$SOURCE/include" && find furl -name '*.[hcm]*' | sort) > wanted.txt
+(cd prefix/include && find . -type f | sed 's/^..//' | sort) | diff wanted.txt - || fail "these headers are not those of the tree"
+installed="-DWAY=installed -DCMAKE_PREFIX_PATH=$PWD/prefix"
+build_package installed $installed
+build_package fetched -DWAY=fetched
+configure_package subdirectory -DWAY=subdirectory
+for name in fetched subdirectory; do grep '"command"' $name/compile_commands.json > $name.commands; done
+diff fetched.commands subdirectory.commands || fail "these commands of compilers differ"
 
 # A version that this one is not is refused, and CMake says which one was found.
-if cmake -S "$here/package" -B wrong -G Ninja -DCMAKE_CXX_COMPILER="$CXX" -DWAY=installed \
-  -DCMAKE_PREFIX_PATH="$PWD/prefix" -DFURL_VERSION_WANTED=0.2 > wrong.log 2>&1; then
+if (configure_package wrong $installed -DFURL_VERSION_WANTED=0.2) > /dev/null 2>&1; then
   fail "version 0.1 passes for 0.2"
 fi
 grep -q 'version: 0\.1\.' wrong.log || fail "the refusal of version 0.2 does not name the version found"
+
+# A project that can do without furl goes on where something is missing that furl needs.
+configure_package optional $installed -DFURL_OPTIONAL=ON -DCMAKE_DISABLE_FIND_PACKAGE_Threads=ON
+grep -q 'goes on without furl' optional.log || fail "furl is found without threads"
+
+# From CMake 3.18 on.
+if from_index "$WORK/cmake_3_18" cmake==3.18.4.post1; then
+  cmake=$WORK/cmake_3_18/cmake/data/bin/cmake
+  build_package old_installed $installed
+  configure_package old_fetched -DWAY=fetched
+  grep -q -- "-I$SOURCE/include .*main.cpp" old_fetched/compile_commands.json || fail "no include path from CMake 3.18"
+else
+  echo "no package index: CMake 3.18 is left out"
+fi
 
 if ! command -v pkg-config > /dev/null; then
   echo "pkg-config is not installed: left out"

@@ -184,30 +184,29 @@ __device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blo
 
 /// Compresses a tile of elements, or of residuals, into its place in a blob.
 /// Threads : one warp, all lanes with the same arguments but x.
-/// Shapes  : x    : tile `tile` of the tensor, as load_tile leaves it.
+/// Shapes  : x    : tile `tile` of the tensor, as load_tile leaves it: `count` elements are present.
 ///           blob : global, layout.size_bytes bytes, aligned to 16.
 /// Shared  : none. Sync : within the warp.
 /// Post    : the tile's codes and metadata; by tile 0 also what pads the parts of the blob.
 template <class T>
-__device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 tile,
+__device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 tile, int count,
                                               const tile_fragment<T>& x, random_key key, u8* blob) {
   if (tile == 0) clear_padding(layout, blob);
   const tile_place place = layout.place_of(tile);
   if (place.bits == 0) return;
-  compress_tile(x, elements_in_tile(layout.num_elements, tile), tile, layout.codec_of(place), key,
-                blob + place.offset, blob + layout.meta_offset);
+  compress_tile(x, count, tile, layout.codec_of(place), key, blob + place.offset,
+                blob + layout.meta_offset);
 }
 
 /// The same with ranges that are given, to whose ends elements beyond them are moved.
 /// Shapes  : also given : made on the host of the plan and the ranges.
 ///           x          : is changed.
-__device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 tile,
+__device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 tile, int count,
                                               const range_map& given, tile_fragment<float>& x,
                                               random_key key, u8* blob) {
   if (tile == 0) clear_padding(layout, blob);
   const tile_place place = layout.place_of(tile);
   if (place.bits == 0) return;
-  const int count = elements_in_tile(layout.num_elements, tile);
   const tile_codec codec = layout.codec_of(place);
   const min_max ends = saturate_tile(given, tile, count, codec.group, x);
   compress_tile_in_range(x, ends, count, tile, codec, key, blob + place.offset,
@@ -246,14 +245,14 @@ class block_compress {
   __device__ __forceinline__ void compress(tile_fragment<float>& v, random_key key,
                                            u8* blob) const {
     means_.subtract(blob + layout_.lfc_offset, v);
-    compress_tile(layout_, run_.tile, v, key, blob);
+    compress_tile(layout_, run_.tile, run_.count, v, key, blob);
   }
 
   /// The same with ranges of the residuals that are given.
   __device__ __forceinline__ void compress(tile_fragment<float>& v, const range_map& given,
                                            random_key key, u8* blob) const {
     means_.subtract(blob + layout_.lfc_offset, v);
-    compress_tile(layout_, run_.tile, given, v, key, blob);
+    compress_tile(layout_, run_.tile, run_.count, given, v, key, blob);
   }
 
  private:

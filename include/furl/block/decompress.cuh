@@ -81,12 +81,12 @@ __device__ __forceinline__ void add_row(const float (&x)[4], row_words<T>& y) {
 /// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
 /// Shared  : none. Sync : within the warp.
 /// Result  : whether the tile has a place, as it has unless tile_bits break their precondition.
-__device__ __forceinline__ bool load_coded_tile(const blob_layout& layout, i64 tile, const u8* blob,
-                                                coded_tile& coded) {
+__device__ __forceinline__ bool load_coded_tile(const blob_layout& layout, i64 tile, int count,
+                                                const u8* blob, coded_tile& coded) {
   const tile_place place = layout.place_of(tile);
   if (place.bits == 0) return false;
-  coded = load_coded_tile(blob + place.offset, blob + layout.meta_offset, tile,
-                          elements_in_tile(layout.num_elements, tile), layout.codec_of(place));
+  coded = load_coded_tile(blob + place.offset, blob + layout.meta_offset, tile, count,
+                          layout.codec_of(place));
   return true;
 }
 
@@ -114,7 +114,7 @@ class block_decompress {
   template <class Function>
   __device__ __forceinline__ bool for_each_row(const Function& function) const {
     coded_tile coded;
-    if (!load_coded_tile(layout_, run_.tile, blob_, coded)) return false;
+    if (!load_coded_tile(layout_, run_.tile, run_.count, blob_, coded)) return false;
     if constexpr (Path == lfc_path::none) {
       FURL_UNROLL
       for (int row = 0; row < rows_per_tile; ++row) {

@@ -84,9 +84,10 @@ struct blob_layout {
     const u32 through = warp_sum(mine);  // this tile
     const u32 own = shuffle(mine, int(in_chunk));
     const u64 before = tile_index[u64(tile) / tiles_per_chunk] + (through - own);
-    const u64 all = meta_offset / row_elements;  // bits of the codes part
-    const bool fits = own - 1 < u32(max_bits) && before <= all && own <= all - before;
-    return {fits ? int(own) : 0, before * row_elements};
+    const u64 offset = before * row_elements;
+    const bool fits = own - 1 < u32(max_bits) && before < u64(1) << 56 &&
+                      offset + u64(own * row_elements) <= meta_offset;
+    return {fits ? int(own) : 0, offset};
   }
 
   /// Of the tile at a place.

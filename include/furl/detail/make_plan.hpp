@@ -2,15 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Making a plan: every check of codec and shape, and the sizes.
+// How a plan is made: every check of codec and shape, and the sizes. Part of plan.hpp.
 
 #include "furl/config.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 
 namespace furl {
-
-// ---- Making a plan --------------------------------------------------------------------------
 
 FURL_HIDDEN_BEGIN
 namespace detail {
@@ -140,7 +138,7 @@ constexpr result<plan> plan::finish(plan p, const extents& shape) {
   if (p.kind_ != plan_kind::mixed) p.sum_of_bits_ = tiles * u64(p.codec_.bits);
   if (p.sum_of_bits_ < tiles || p.sum_of_bits_ > tiles * max_bits)
     return status{error::out_of_range, "sum_of_bits", i64(p.sum_of_bits_),
-                  "every tile of 1024 elements has a width of 1..8"};
+                  "every tile of 1024 elements has 1..8 bits"};
   if (const status s = p.set_sizes(); !s) return s;
   return p;
 }

@@ -2,21 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE THREAD. The floating-point operations of the format, each rounded once, to nearest even, with
-// subnormals kept (FORMAT.md). On the device this is spelt in PTX, whose plain forms
-// neither flush nor contract, whatever -ftz or -fmad say. On the host it needs the default
-// floating-point environment, which furl::host functions set for their duration.
-// Clang has no macro that tells -fassociative-math, -freciprocal-math and the like, so they are
-// switched off here. (For the same reason fma is not std::fma, which has the flags of its header.)
+// ONE THREAD. The arithmetic of the format (FORMAT.md): binary32 operations that are each rounded
+// once, to nearest even, with subnormals kept; and the conversions between f32, f16 and bf16. These
+// work on bit patterns without a branch, so that loops over them vectorise, and follow IEEE but for
+// those that saturate; every NaN becomes the one NaN of the target type.
 //
-// Element types, and the conversions between their bit patterns (FORMAT.md, A2, A3, A7). All but
-// f16_bits_saturated and its kin follow IEEE; every NaN becomes the one NaN of the target type.
-// Branch-free on integers, so that loops over them vectorise.
+// On the device the operations are spelt in PTX, whose plain forms neither flush nor contract,
+// whatever -ftz or -fmad say. On the host they need the default floating-point environment, which
+// calls set for their duration. Clang has no macro that tells -fassociative-math and the like, so
+// they are switched off here, and fma is the builtin: std::fma has the flags of its header.
 
 #include "furl/config.hpp"
 #include "furl/types.hpp"
 
 #if !defined(__CUDACC_RTC__)
+#if !defined(__GNUC__)
+#include <cmath>
+#endif
 #include <cstring>
 #endif
 
@@ -27,7 +29,9 @@
 
 namespace furl {
 
-inline constexpr u32 f32_nan_bits = 0x7fffffffu;  // the only NaN that furl writes
+inline constexpr u32 f32_nan_bits = 0x7fffffffu;       // the only NaN that furl writes
+inline constexpr u16 nan_bits_16 = 0x7fffu;            // likewise, in f16 and in bf16
+inline constexpr u32 f32_infinity_bits = 0x7f800000u;  // +infinity
 
 /// The bit pattern of a float.
 FURL_HD u32 bits_of(float x) {
@@ -35,7 +39,7 @@ FURL_HD u32 bits_of(float x) {
   return __float_as_uint(x);
 #else
   u32 bits;
-  std::memcpy(&bits, &x, sizeof bits);
+  ::std::memcpy(&bits, &x, sizeof bits);
   return bits;
 #endif
 }
@@ -46,7 +50,7 @@ FURL_HD float float_of(u32 bits) {
   return __uint_as_float(bits);
 #else
   float x;
-  std::memcpy(&x, &bits, sizeof x);
+  ::std::memcpy(&x, &bits, sizeof x);
   return x;
 #endif
 }
@@ -101,79 +105,10 @@ FURL_HD float fma_rn(float a, float b, float c) {
   float r;
   asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(r) : "f"(a), "f"(b), "f"(c));
   return r;
-#else
+#elif defined(__GNUC__)
   return __builtin_fmaf(a, b, c);
-#endif
-}
-
-// ---- binary64: for sums whose terms may leave binary32 ----------------------------------------
-// A product that is added to something must be exact, as that of two f32 is: a host compiler may
-// contract the two.
-
-/// The bit pattern of a double.
-FURL_HD u64 bits_of(double x) {
-#if defined(__CUDA_ARCH__)
-  return u64(__double_as_longlong(x));
 #else
-  u64 bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  return bits;
-#endif
-}
-
-/// x itself, or the one NaN that furl writes in binary64.
-FURL_HD double canonical(double x) {
-  if ((bits_of(x) & 0x7fffffffffffffffull) <= 0x7ff0000000000000ull) return x;
-#if defined(__CUDA_ARCH__)
-  return __longlong_as_double(0x7fffffffffffffffll);
-#else
-  const u64 bits = 0x7fffffffffffffffull;
-  std::memcpy(&x, &bits, sizeof x);
-  return x;
-#endif
-}
-
-/// x in binary64, exactly.
-FURL_HD double to_f64(float x) {
-#if defined(__CUDA_ARCH__)
-  double r;
-  asm("cvt.f64.f32 %0, %1;" : "=d"(r) : "f"(x));
-  return r;
-#else
-  return double(x);
-#endif
-}
-
-/// a + b, rounded once.
-FURL_HD double add_rn(double a, double b) {
-#if defined(__CUDA_ARCH__)
-  double r;
-  asm("add.rn.f64 %0, %1, %2;" : "=d"(r) : "d"(a), "d"(b));
-  return r;
-#else
-  return a + b;
-#endif
-}
-
-/// a * b, rounded once.
-FURL_HD double mul_rn(double a, double b) {
-#if defined(__CUDA_ARCH__)
-  double r;
-  asm("mul.rn.f64 %0, %1, %2;" : "=d"(r) : "d"(a), "d"(b));
-  return r;
-#else
-  return a * b;
-#endif
-}
-
-/// sum + x * x for an x that f32 holds: rounded once, since the square is exact.
-FURL_HD double add_square(double sum, double x) {
-#if defined(__CUDA_ARCH__)
-  double r;
-  asm("fma.rn.f64 %0, %1, %1, %2;" : "=d"(r) : "d"(x), "d"(sum));
-  return r;
-#else
-  return sum + x * x;
+  return ::std::fma(a, b, c);
 #endif
 }
 
@@ -228,19 +163,6 @@ FURL_HD float canonical(float x) {
   return is_nan(x) ? float_of(f32_nan_bits) : x;
 }
 
-}  // namespace furl
-
-#if defined(__clang__) && !defined(__CUDA_ARCH__)
-#pragma float_control(pop)
-#endif
-
-namespace furl {
-
-inline constexpr u16 nan_bits_16 = 0x7fffu;  // the only NaN that furl writes, in f16 and in bf16
-inline constexpr u32 f32_infinity_bits = 0x7f800000u;  // +infinity
-
-// ---- bf16 -----------------------------------------------------------------------------------
-
 /// Exact, as every bf16 is an f32.
 FURL_HD float f32_from_bf16(u16 bits) {
   return float_of(u32(bits) << 16);
@@ -268,14 +190,16 @@ FURL_HD float round_to_bf16(float x) {
 FURL_HD u16 bf16_down(float x) {
   const u32 bits = bits_of(x);
   const u32 away = (bits >> 31) != 0 ? 0xffffu : 0u;  // a negative number grows in magnitude
-  return u16(select_bits((bits & 0x7fffffffu) > f32_infinity_bits, nan_bits_16, (bits + away) >> 16));
+  return u16(
+      select_bits((bits & 0x7fffffffu) > f32_infinity_bits, nan_bits_16, (bits + away) >> 16));
 }
 
 /// Towards plus infinity: the smallest bf16 that is not below x.
 FURL_HD u16 bf16_up(float x) {
   const u32 bits = bits_of(x);
   const u32 away = (bits >> 31) != 0 ? 0u : 0xffffu;
-  return u16(select_bits((bits & 0x7fffffffu) > f32_infinity_bits, nan_bits_16, (bits + away) >> 16));
+  return u16(
+      select_bits((bits & 0x7fffffffu) > f32_infinity_bits, nan_bits_16, (bits + away) >> 16));
 }
 
 /// To nearest even; all beyond the largest finite value, infinities too, becomes that value.
@@ -283,8 +207,6 @@ FURL_HD u16 bf16_saturated(float x) {
   const u16 nearest = bf16_nearest(x);
   return u16(nearest - u16((nearest & 0x7fffu) == 0x7f80u));
 }
-
-// ---- f16 ------------------------------------------------------------------------------------
 
 /// Exact, as every f16 is an f32.
 FURL_HD float f32_from_f16(u16 bits) {
@@ -317,8 +239,6 @@ FURL_HD u16 f16_saturated(float x) {
   return u16(nearest - u16((nearest & 0x7fffu) == 0x7c00u));
 }
 
-// ---- by type --------------------------------------------------------------------------------
-
 /// @{
 /// The value of an element, exactly.
 FURL_HD float to_f32(float x) {
@@ -332,41 +252,29 @@ FURL_HD float to_f32(bf16 x) {
 }
 /// @}
 
-/// @{
 /// What decompress writes for the value x (FORMAT.md, A7).
 template <class T>
-FURL_HD T saturate_to(float x);
-template <>
-FURL_HD float saturate_to<float>(float x) {
-  return canonical(x);
+FURL_HD T saturate_to(float x) {
+  if constexpr (dtype_of<T>::value == dtype::f32) {
+    return canonical(x);
+  } else if constexpr (dtype_of<T>::value == dtype::f16) {
+    return {f16_saturated(x)};
+  } else {
+    return {bf16_saturated(x)};
+  }
 }
-template <>
-FURL_HD f16 saturate_to<f16>(float x) {
-  return {f16_saturated(x)};
-}
-template <>
-FURL_HD bf16 saturate_to<bf16>(float x) {
-  return {bf16_saturated(x)};
-}
-/// @}
 
-/// @{
 /// What decompress_add writes for the sum x (FORMAT.md, A7).
 template <class T>
-FURL_HD T round_to(float x);
-template <>
-FURL_HD float round_to<float>(float x) {
-  return canonical(x);
+FURL_HD T round_to(float x) {
+  if constexpr (dtype_of<T>::value == dtype::f32) {
+    return canonical(x);
+  } else if constexpr (dtype_of<T>::value == dtype::f16) {
+    return {f16_nearest(x)};
+  } else {
+    return {bf16_nearest(x)};
+  }
 }
-template <>
-FURL_HD f16 round_to<f16>(float x) {
-  return {f16_nearest(x)};
-}
-template <>
-FURL_HD bf16 round_to<bf16>(float x) {
-  return {bf16_nearest(x)};
-}
-/// @}
 
 #if !defined(__CUDACC_RTC__)
 /// Calls function(T{}) with the element type of a dtype.
@@ -384,3 +292,7 @@ FURL_HIDDEN auto with_type(dtype type, const Function& function) {
 #endif
 
 }  // namespace furl
+
+#if defined(__clang__) && !defined(__CUDA_ARCH__)
+#pragma float_control(pop)
+#endif

@@ -2,17 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE THREAD. Philox4x32, the counter-based generator of Random123 (Salmon et al., "Parallel random
-// numbers: as easy as 1, 2, 3", SC 2011), and the map from an element to its 8 random bits
-// (FORMAT.md, A6). Stateless: the result depends on seed, offset and the element's index alone.
-//
-// ONE THREAD. Packing of columns (FORMAT.md): the 8 codes of a column become `Bits`
-// bytes, row 0 in the lowest bits. Four neighbouring columns are handled at once, one per byte of a
-// word, so that every operation serves four codes and every width costs about the same.
-//
-// ONE THREAD. Per-group affine quantisation (FORMAT.md, A3 to A5, A7; ActNN, Chen et al., ICML 2021,
-// section 4), with the metadata rounded first and the codes made from the rounded pair, so that
-// narrow metadata adds no bias.
+// ONE THREAD. The codes of elements, in the order in which they are made:
+//   - the 8 random bits of an element (FORMAT.md, A6), by Philox4x32, the counter-based generator
+//   of
+//     Random123 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): they
+//     depend on seed, offset and the element's index alone;
+//   - affine quantisation of a group (A3 to A5, A7; ActNN, Chen et al., ICML 2021, section 4), with
+//     the metadata rounded first and the codes made from the rounded pair, so that narrow metadata
+//     adds no bias;
+//   - packing of columns: the 8 codes of a column become `Bits` bytes, row 0 in the lowest bits.
+//     Four neighbouring columns are handled at once, one per byte of a word, so that every
+//     operation serves four codes and all numbers of bits cost about the same.
 
 #include "furl/config.hpp"
 #include "furl/detail/number.hpp"
@@ -106,10 +106,6 @@ FURL_HD u32 random_bits(u64 index, random_key key) {
   return (block.word[row & 3u] >> (8u * byte)) & 0xffu;
 }
 
-}  // namespace furl
-
-namespace furl {
-
 /// A byte repeated in all four columns of a word.
 FURL_HD constexpr u32 in_each_byte(u32 byte) {
   return byte * 0x01010101u;
@@ -119,50 +115,6 @@ FURL_HD constexpr u32 in_each_byte(u32 byte) {
 FURL_HD constexpr u32 low_bits(int count) {
   return (1u << count) - 1u;
 }
-
-/// Packs four columns. codes[r] holds row r's code of column c in byte c; byte k of the packed
-/// column c goes to byte c of packed[k].
-/// Pre: every code is below 2^Bits.
-template <int Bits>
-FURL_HD void pack_columns(const u32 (&codes)[rows_per_tile], u32 (&packed)[Bits]) {
-  static_assert(Bits >= 1 && Bits <= max_bits, "codes have 1 to 8 bits");
-  FURL_UNROLL
-  for (int k = 0; k < Bits; ++k) packed[k] = 0;
-  FURL_UNROLL
-  for (int row = 0; row < rows_per_tile; ++row) {
-    const int byte = row * Bits / 8;
-    const int shift = row * Bits % 8;
-    const int fitting = 8 - shift;  // bits of the code that the byte has room for
-    if (Bits <= fitting) {
-      packed[byte] |= codes[row] << shift;
-    } else {
-      packed[byte] |= (codes[row] & in_each_byte(low_bits(fitting))) << shift;
-      packed[byte + 1] |= (codes[row] >> fitting) & in_each_byte(low_bits(Bits - fitting));
-    }
-  }
-}
-
-/// The inverse of pack_columns.
-template <int Bits>
-FURL_HD void unpack_columns(const u32 (&packed)[Bits], u32 (&codes)[rows_per_tile]) {
-  static_assert(Bits >= 1 && Bits <= max_bits, "codes have 1 to 8 bits");
-  FURL_UNROLL
-  for (int row = 0; row < rows_per_tile; ++row) {
-    const int byte = row * Bits / 8;
-    const int shift = row * Bits % 8;
-    const int fitting = 8 - shift;
-    if (Bits <= fitting) {
-      codes[row] = (packed[byte] >> shift) & in_each_byte(low_bits(Bits));
-    } else {
-      codes[row] = (packed[byte] >> shift) & in_each_byte(low_bits(fitting));
-      codes[row] |= (packed[byte + 1] & in_each_byte(low_bits(Bits - fitting))) << fitting;
-    }
-  }
-}
-
-}  // namespace furl
-
-namespace furl {
 
 inline constexpr float smallest_normal = 0x1p-126f;  // of f32
 inline constexpr u32 nearest_bits = 128;             // in place of random bits: half-way goes up
@@ -218,6 +170,46 @@ FURL_HD float scale_by_level(float g, float level) {
 /// Bit pattern of lo or step as stored in bf16: exact.
 FURL_HD u16 stored_bf16(float x) {
   return u16(bits_of(x) >> 16);
+}
+
+/// Packs four columns. codes[r] holds row r's code of column c in byte c; byte k of the packed
+/// column c goes to byte c of packed[k].
+/// Pre: every code is below 2^Bits.
+template <int Bits>
+FURL_HD void pack_columns(const u32 (&codes)[rows_per_tile], u32 (&packed)[Bits]) {
+  static_assert(Bits >= 1 && Bits <= max_bits, "codes have 1 to 8 bits");
+  FURL_UNROLL
+  for (int k = 0; k < Bits; ++k) packed[k] = 0;
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row) {
+    const int byte = row * Bits / 8;
+    const int shift = row * Bits % 8;
+    const int fitting = 8 - shift;  // bits of the code that the byte has room for
+    if (Bits <= fitting) {
+      packed[byte] |= codes[row] << shift;
+    } else {
+      packed[byte] |= (codes[row] & in_each_byte(low_bits(fitting))) << shift;
+      packed[byte + 1] |= (codes[row] >> fitting) & in_each_byte(low_bits(Bits - fitting));
+    }
+  }
+}
+
+/// The inverse of pack_columns.
+template <int Bits>
+FURL_HD void unpack_columns(const u32 (&packed)[Bits], u32 (&codes)[rows_per_tile]) {
+  static_assert(Bits >= 1 && Bits <= max_bits, "codes have 1 to 8 bits");
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row) {
+    const int byte = row * Bits / 8;
+    const int shift = row * Bits % 8;
+    const int fitting = 8 - shift;
+    if (Bits <= fitting) {
+      codes[row] = (packed[byte] >> shift) & in_each_byte(low_bits(Bits));
+    } else {
+      codes[row] = (packed[byte] >> shift) & in_each_byte(low_bits(fitting));
+      codes[row] |= (packed[byte + 1] & in_each_byte(low_bits(Bits - fitting))) << fitting;
+    }
+  }
 }
 
 }  // namespace furl

@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Ranges given to compress in place of measured ones: of a tensor as in BLPA (Chakrabarti and
-// Moseley, NeurIPS 2019), or running ones of channels as in Mesa (Pan et al., 2021).
-//
-// ONE THREAD. Which of the given ranges elements have.
+// ONE THREAD. Ranges that are given to compress in place of measured ones (given_ranges in
+// options.hpp): which of them elements have.
 
 #include "furl/config.hpp"
 #include "furl/detail/cells.hpp"
@@ -17,6 +15,7 @@
 #endif
 
 namespace furl {
+
 /// Whether lo and hi are finite and lo <= hi, in any floating-point mode.
 FURL_HD bool is_range(float lo, float hi) {
   const bool zeros = ((bits_of(lo) | bits_of(hi)) & 0x7fffffffu) == 0;
@@ -25,16 +24,15 @@ FURL_HD bool is_range(float lo, float hi) {
 
 /// The range of symmetric scaling by the largest magnitude, with codes of 2..8 bits: -largest to
 /// largest and a step more below, so that zero is code 2^(bits - 1), exactly. The step is rounded
-/// up to bf16: both types of metadata hold it.
+/// up to bf16, so that both types of metadata hold it, and is at most the largest one with which
+/// the range's width is finite: elements beyond it become its ends.
 FURL_HD range symmetric_range(float largest, int bits) {
   const int half = 1 << (bits - 1);
-  const float step = f32_from_bf16(bf16_up(div_rn(largest, float(half - 1))));
+  const float widest = f32_from_bf16(bf16_down(div_rn(0x1.fffffep127f, float(2 * half - 1))));
+  float step = f32_from_bf16(bf16_up(div_rn(largest, float(half - 1))));
+  if (is_finite(largest) && bits_of(step) > bits_of(widest)) step = widest;
   return {fma_rn(step, float(-half), 0.0f), fma_rn(step, float(half - 1), 0.0f)};
 }
-
-}  // namespace furl
-
-namespace furl {
 
 /// Element i has pair i / run % num_pairs: runs of elements that share one follow each other.
 struct range_map {

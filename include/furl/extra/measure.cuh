@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(block_threads)
     tile_fragment<T> elements;
     load_tile(x + tile * tile_elements, count, elements);
     coded_tile coded;
-    if (!load_coded_tile(layout, tile, blob, coded)) continue;
+    if (!load_coded_tile(layout, tile, count, blob, coded)) continue;
     tile_fragment<float> values;
     FURL_UNROLL
     for (int row = 0; row < rows_per_tile; ++row) dequantize_row(coded, row, values.word[row]);

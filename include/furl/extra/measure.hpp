@@ -6,6 +6,7 @@
 // tensor. Calls for host memory; extra/measure.cuh has them for device memory.
 
 #include "furl/config.hpp"
+#include "furl/detail/extra/number_f64.hpp"
 #include "furl/detail/number.hpp"
 #include "furl/types.hpp"
 

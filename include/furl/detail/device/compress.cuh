@@ -23,9 +23,10 @@ __global__ void __launch_bounds__(block_threads, 7)
     compress(blob_layout layout, const T* x, u8* blob, key_argument key_source) {
   const random_key key = key_source.get();
   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+    const int count = elements_in_tile(layout.num_elements, tile);
     tile_fragment<T> elements;
-    load_tile(x + tile * tile_elements, elements_in_tile(layout.num_elements, tile), elements);
-    compress_tile(layout, tile, elements, key, blob);
+    load_tile(x + tile * tile_elements, count, elements);
+    compress_tile(layout, tile, count, elements, key, blob);
   }
 }
 
@@ -36,10 +37,10 @@ __global__ void __launch_bounds__(block_threads, 6)
                        range_map given) {
   const random_key key = key_source.get();
   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+    const int count = elements_in_tile(layout.num_elements, tile);
     tile_fragment<float> elements;
-    load_tile_as_f32(x + tile * tile_elements, elements_in_tile(layout.num_elements, tile),
-                     elements);
-    compress_tile(layout, tile, given, elements, key, blob);
+    load_tile_as_f32(x + tile * tile_elements, count, elements);
+    compress_tile(layout, tile, count, given, elements, key, blob);
   }
 }
 

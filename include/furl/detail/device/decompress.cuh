@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(block_threads, 7)
     tile_fragment<T> out;
     if constexpr (Output == output::accumulate) load_tile(y + tile * tile_elements, count, out);
     coded_tile coded;
-    if (!load_coded_tile(layout, tile, blob, coded)) continue;
+    if (!load_coded_tile(layout, tile, count, blob, coded)) continue;
     FURL_UNROLL
     for (int row = 0; row < rows_per_tile; ++row) {
       float values[4];

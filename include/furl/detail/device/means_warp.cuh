@@ -111,30 +111,43 @@ namespace furl {
 
 namespace detail {
 
-/// Fills the lane's share of a tile's table. cell_of_element(i): the cell of element i of the tile.
-template <class Cell>
-__device__ __forceinline__ void fill_slots(const u8* lfc, const cell_locator& locator, int count,
-                                           dtype meta, lfc_table& table,
-                                           const Cell& cell_of_element) {
+/// Fills the lane's share of a tile's table with `Values` neighbouring means at a time.
+/// cell_of_element(i): the cell of element i of the tile.
+template <int Values, dtype Meta, class Cell>
+__device__ __forceinline__ void fill_slots_by(const u8* lfc, int granule, int count,
+                                              lfc_table& table, const Cell& cell_of_element) {
   float* const slot = reinterpret_cast<float*>(table.value);
-  const int granule = int(locator.granule());
   for (int i = lane_index(); i * granule < tile_elements; i += warp_threads) {
     const int begin = i * granule;
     const i64 cell = cell_of_element(u32(min(begin, count - 1)));
-    const float first = load_lfc(lfc, cell, meta);
-    if (locator.cell_step() == 0 || granule == 1) {
-      slot[i] = first;
-      continue;
-    }
     const i64 step = begin < count ? 1 : 0;
-    const float second = load_lfc(lfc, cell + step, meta);
-    if (granule == 2) {
-      reinterpret_cast<float2*>(slot)[i] = {first, second};
-    } else {
-      table.value[i] = {first, second, load_lfc(lfc, cell + 2 * step, meta),
-                        load_lfc(lfc, cell + 3 * step, meta)};
-    }
+    float v[Values];
+    FURL_UNROLL
+    for (int k = 0; k < Values; ++k) v[k] = load_lfc(lfc, cell + k * step, Meta);
+    if constexpr (Values == 1) slot[i] = v[0];
+    if constexpr (Values == 2) reinterpret_cast<float2*>(slot)[i] = {v[0], v[1]};
+    if constexpr (Values == 4) table.value[i] = {v[0], v[1], v[2], v[3]};
   }
+}
+
+template <dtype Meta, class Cell>
+__device__ __forceinline__ void fill_slots_of(const u8* lfc, const cell_locator& locator, int count,
+                                              lfc_table& table, const Cell& cell) {
+  const int granule = int(locator.granule());
+  if (locator.cell_step() == 0 || granule == 1) {
+    fill_slots_by<1, Meta>(lfc, granule, count, table, cell);
+  } else if (granule == 2) {
+    fill_slots_by<2, Meta>(lfc, granule, count, table, cell);
+  } else {
+    fill_slots_by<4, Meta>(lfc, granule, count, table, cell);
+  }
+}
+
+template <class Cell>
+__device__ __forceinline__ void fill_slots(const u8* lfc, const cell_locator& locator, int count,
+                                           dtype meta, lfc_table& table, const Cell& cell) {
+  if (meta == dtype::bf16) return fill_slots_of<dtype::bf16>(lfc, locator, count, table, cell);
+  fill_slots_of<dtype::f32>(lfc, locator, count, table, cell);
 }
 
 }  // namespace detail

@@ -9,6 +9,7 @@
 // in binary64, where no product of these numbers overflows, nor vanishes.
 
 #include "furl/config.hpp"
+#include "furl/detail/extra/number_f64.hpp"
 #include "furl/detail/number.hpp"
 #include "furl/detail/quantize.hpp"
 

@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Decompression in host memory, into an array or added to one.
-//
-// Masks and small integers in host memory (FORMAT.md, A8): ReLU and dropout masks, window indices of
-// max pooling. Exact, one width for all.
+// How decompress and decompress_add work on the host: one tile after the other.
 
 #include <cstring>
 #include <type_traits>
@@ -19,9 +16,7 @@
 
 FURL_HIDDEN_BEGIN
 
-namespace furl::host {
-
-namespace detail {
+namespace furl::host::detail {
 
 enum class output { replace, accumulate };
 
@@ -29,8 +24,12 @@ template <class T, output Output>
 class decompressor {
  public:
   /// y: all elements, or null if tiles go elsewhere.
-  decompressor(const plan& p, const u8* blob, u8* y, const_bytes widths)
-      : plan_(p), blob_(blob), y_(y), cursor_(p, widths), lfc_(p, blob + p.lfc_offset()) {}
+  decompressor(const plan& p, const u8* blob, u8* y, const_bytes tile_bits)
+      : plan_(p),
+        blob_(blob),
+        y_(y),
+        cursor_(p, tile_bits),
+        lfc_(p, blob + p.lfc_offset(), expanded_) {}
 
   void decompress_tile(i64 tile) {
     decompress_tile(tile, y_ + tile * tile_elements * i64(sizeof(T)));
@@ -50,7 +49,7 @@ class decompressor {
   }
 
  private:
-  static constexpr bool is_float = std::is_same_v<T, float>;
+  static constexpr bool is_float = ::std::is_same_v<T, float>;
 
   /// Values of the codes at hand, and of the absent ones of their last group.
   void dequantize_tile(i64 first, int count, float* v) {
@@ -58,19 +57,28 @@ class decompressor {
     const dtype meta = plan_.codec().meta;
     const auto* const codes = reinterpret_cast<const u8*>(codes_.word);
     const u8* const metadata = blob_ + plan_.meta_offset();
-    const float* const lfc = plan_.has_lfc() ? lfc_.values_of(first, count) : nullptr;
+    if (plan_.has_lfc())
+      lfc_.for_each_run(first, count, [this](int at, const float* lfc, int length) {
+        copy(lfc, length, lfc_values_ + at);
+      });
     for (int begin = 0; begin < count; begin += group) {
       const i64 pair = 2 * ((first + begin) / group);
       if (y_ != nullptr)
         prefetch_elements<T>(y_, plan_.num_elements(), first + tile_elements + begin, group);
       const float lo = load_meta(metadata, pair, meta);
       const float step = load_meta(metadata, pair + 1, meta);
-      if (lfc == nullptr) {
-        dequantize_group(codes + begin, group, lo, step, v + begin);
+      if (plan_.has_lfc()) {
+        dequantize_group(codes + begin, group, lo, step, lfc_values_ + begin, v + begin);
       } else {
-        dequantize_group(codes + begin, group, lo, step, lfc + begin, v + begin);
+        dequantize_group(codes + begin, group, lo, step, v + begin);
       }
     }
+  }
+
+  /// Copies up to expand_slack floats beyond the count.
+  static void copy(const float* __restrict from, int count, float* __restrict to) {
+    for (int j = 0; j < count; j += expand_slack)
+      for (int i = j; i < j + expand_slack; ++i) to[i] = from[i];
   }
 
   /// y = values_, or y += that. Conversions from 16 bits come first, since one loop of both
@@ -98,6 +106,8 @@ class decompressor {
   tile_cursor cursor_;
   lfc_reader lfc_;
   tile_bytes codes_;
+  alignas(64) float expanded_[lfc_reader::num_expanded] = {};
+  alignas(64) float lfc_values_[tile_elements + expand_slack] = {};
   alignas(64) float values_[tile_elements] = {};
   alignas(64) float before_[tile_elements] = {};  // what y held
 };
@@ -119,8 +129,6 @@ status decompress_to(const plan& p, const_bytes blob, values y, const options& o
   return {};
 }
 
-}  // namespace detail
-
-}  // namespace furl::host
+}  // namespace furl::host::detail
 
 FURL_HIDDEN_END

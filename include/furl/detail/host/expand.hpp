@@ -16,7 +16,7 @@ FURL_HIDDEN_BEGIN
 
 namespace furl::host::detail {
 
-/// Walks the rows of a tensor (all of the innermost pooled dimension and what is inside it) in
+/// Walks the rows of a tensor (all of the innermost windowed dimension and what is inside it) in
 /// order, without divisions.
 class row_walk {
  public:
@@ -38,7 +38,7 @@ class row_walk {
   i64 cell_row() const { return cell_row_; }  // which row of cells the row lies in
 
   /// This row and those behind it that lie in the same cells.
-  i64 rows_left() const { return (std::min)(left_in_extent_[1], left_in_cell_[1]); }
+  i64 rows_left() const { return (::std::min)(left_in_extent_[1], left_in_cell_[1]); }
 
   /// Moves to a position `rows` rows further on.
   /// Pre: rows <= rows_left(); the position is before the row's end.
@@ -86,11 +86,11 @@ template <class Meta>
 void expand_row(const cell_grid& g, const u8* lfc, i64 position, i64 count, float* out) {
   const auto value = [lfc](i64 cell) { return to_f32(load_at<Meta>(lfc, cell)); };
   const float* const end = out + count;
-  i64 cell = position / g.inner / g.window[2];
-  i64 in_cell = position / g.inner % g.window[2];
+  i64 cell = position == 0 ? 0 : position / g.inner / g.window[2];
+  i64 in_cell = position == 0 ? 0 : position / g.inner % g.window[2];
   if (g.inner == 1) {
     for (; out < end; ++cell, in_cell = 0) {
-      const i64 run = std::min<i64>(g.window[2] - in_cell, end - out);
+      const i64 run = ::std::min<i64>(g.window[2] - in_cell, end - out);
       const float mean = value(cell);
       for (i64 i = 0; i < run; i += expand_slack)
         for (int j = 0; j < expand_slack; ++j) out[i + j] = mean;
@@ -99,7 +99,7 @@ void expand_row(const cell_grid& g, const u8* lfc, i64 position, i64 count, floa
     return;
   }
   for (i64 inner = position % g.inner; out < end; inner = 0) {
-    const i64 run = std::min<i64>(g.inner - inner, end - out);
+    const i64 run = ::std::min<i64>(g.inner - inner, end - out);
     for (i64 i = 0; i < run; ++i) out[i] = value(cell * g.inner + inner + i);
     out += run;
     if (++in_cell == g.window[2]) {
@@ -112,50 +112,60 @@ void expand_row(const cell_grid& g, const u8* lfc, i64 position, i64 count, floa
 /// The LFC values of elements in order.
 class lfc_reader {
  public:
-  /// lfc: the LFC part of the blob.
-  lfc_reader(const plan& p, const u8* lfc)
+  static constexpr int num_expanded = tile_elements + 2 * expand_slack;
+
+  /// lfc: the LFC part of the blob. expanded: num_expanded floats of scratch, which keep their
+  /// values between calls, or `forget` is called.
+  lfc_reader(const plan& p, const u8* lfc, float* expanded)
       : grid_(p.grid()),
         row_length_(grid_.extent[2] * grid_.inner),
         meta_(p.codec().meta),
         lfc_(lfc),
-        row_(p.grid()) {}
+        row_(p.grid()),
+        expanded_(expanded) {}
 
-  /// Those of the `count` elements from `first` on, and expand_slack floats more; until the next
-  /// call. Pre: count is at most tile_elements.
-  const float* values_of(i64 first, int count) {
+  /// Calls put(at, lfc, length) for runs of the `count` elements from `first` on, in order: lfc has
+  /// the values of elements first + at .. first + at + length - 1, and expand_slack floats more.
+  /// Pre: count is at most tile_elements.
+  template <class Put>
+  void for_each_run(i64 first, int count, const Put& put) {
     if (first != next_) row_.seek(first);
     next_ = first + count;
-    // Rows that share their cells follow each other. A row that is pooled along itself alone shares
-    // them with none, and may not be pooled to its end yet.
+    // Rows that share their cells follow each other. A row of cells that are one row high shares
+    // them with none, and may lack the means of its end yet.
     const bool shared = grid_.first_pooled < 2 && row_length_ <= tile_elements;
-    for (int begin = 0; begin < count;)
-      begin += shared ? put_rows(count - begin, values_ + begin)
-                      : put_row(count - begin, values_ + begin);
-    return values_;
+    for (int at = 0; at < count;)
+      at += shared ? put_rows(at, count - at, put) : put_row(at, count - at, put);
   }
 
+  /// What was expanded is no longer there.
+  void forget() { expanded_row_ = -1; }
+
  private:
-  /// Writes values of the row to its end, or `count` if that is less. Returns how many.
-  int put_row(int count, float* out) {
+  /// Values of the row to its end, or `count` if that is less. Returns how many.
+  template <class Put>
+  int put_row(int at, int count, const Put& put) {
     const i64 position = row_.position();
-    const int length = int(std::min<i64>(row_length_ - position, count));
-    expand(position, length, out);
+    const int length = int(::std::min<i64>(row_length_ - position, count));
+    expand(position, length);
+    put(at, static_cast<const float*>(expanded_), length);
     const bool ends = position + length == row_length_;
     row_.advance(ends ? 1 : 0, ends ? 0 : position + length);
     return length;
   }
 
   /// The same for all rows that lie in the same cells, which are expanded once.
-  int put_rows(int count, float* out) {
-    if (row_.cell_row() != expanded_row_) expand(0, row_length_, expanded_);
+  template <class Put>
+  int put_rows(int at, int count, const Put& put) {
+    if (row_.cell_row() != expanded_row_) expand(0, row_length_);
     expanded_row_ = row_.cell_row();
     const i64 rows_left = row_.rows_left();
     i64 position = row_.position();
     i64 rows = 0;
     int done = 0;
     while (rows < rows_left && done < count) {
-      const int length = int(std::min<i64>(row_length_ - position, count - done));
-      copy(expanded_ + position, length, out + done);
+      const int length = int(::std::min<i64>(row_length_ - position, count - done));
+      put(at + done, static_cast<const float*>(expanded_ + position), length);
       done += length;
       position += length;
       if (position < row_length_) break;
@@ -166,20 +176,14 @@ class lfc_reader {
     return done;
   }
 
-  void expand(i64 position, i64 count, float* out) {
+  void expand(i64 position, i64 count) {
     const i64 row_bytes = grid_.cells[2] * grid_.inner * size_bytes(meta_);
     const u8* const cells = lfc_ + row_.cell_row() * row_bytes;
     if (meta_ == dtype::f32) {
-      expand_row<float>(grid_, cells, position, count, out);
+      expand_row<float>(grid_, cells, position, count, expanded_);
     } else {
-      expand_row<bf16>(grid_, cells, position, count, out);
+      expand_row<bf16>(grid_, cells, position, count, expanded_);
     }
-  }
-
-  /// Copies up to expand_slack floats beyond the count.
-  static void copy(const float* __restrict from, int count, float* __restrict to) {
-    for (int j = 0; j < count; j += expand_slack)
-      for (int i = j; i < j + expand_slack; ++i) to[i] = from[i];
   }
 
   const cell_grid& grid_;
@@ -189,8 +193,7 @@ class lfc_reader {
   row_walk row_;
   i64 next_ = -1;          // the element that row_ stands at
   i64 expanded_row_ = -1;  // row of cells that expanded_ holds
-  alignas(64) float expanded_[tile_elements + 2 * expand_slack] = {};
-  alignas(64) float values_[tile_elements + 2 * expand_slack] = {};
+  float* const expanded_;
 };
 
 }  // namespace furl::host::detail

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Pairwise sums (FORMAT.md, A2) over vectors of partial sums, and the means made of them.
+// Pairwise sums (FORMAT.md, A2) over vectors of partial sums, the means made of them, and the
+// scratch that both ways to the means of cells use (means.hpp, bands.hpp).
 
 #include <utility>
 
@@ -18,6 +19,15 @@
 FURL_HIDDEN_BEGIN
 
 namespace furl::host::detail {
+
+/// Scratch for the means of cells. What is in it means nothing between two calls.
+struct means_scratch {
+  static constexpr int num_terms = 2 * tile_elements;  // at least the elements of half a cell
+  static constexpr int num_sums = num_terms / 8 + 8;   // of rows of cells that are vectors
+  alignas(64) float terms[num_terms + 8];
+  alignas(64) float rows[num_terms];
+  alignas(64) float sums[4 * num_sums];
+};
 
 /// sums[i] = terms[2i] + terms[2i + 1].
 inline void add_pairs(const float* __restrict terms, int count, float* __restrict sums) {
@@ -42,7 +52,7 @@ inline void add_eights(const float* __restrict terms, int count, float* __restri
 #endif
   for (; i < count; ++i, terms += 8) {
     sums[i] = add_rn(add_rn(add_rn(terms[0], terms[1]), add_rn(terms[2], terms[3])),
-                  add_rn(add_rn(terms[4], terms[5]), add_rn(terms[6], terms[7])));
+                     add_rn(add_rn(terms[4], terms[5]), add_rn(terms[6], terms[7])));
   }
 }
 
@@ -54,27 +64,27 @@ inline void add_eight_rows(const float* __restrict terms, i64 stride, int count,
   for (int j = 0; j < count; j += 8) {
     for (int i = j; i < j + 8; ++i) {
       sums[i] = add_rn(add_rn(add_rn(row(0, i), row(1, i)), add_rn(row(2, i), row(3, i))),
-                    add_rn(add_rn(row(4, i), row(5, i)), add_rn(row(6, i), row(7, i))));
+                       add_rn(add_rn(row(4, i), row(5, i)), add_rn(row(6, i), row(7, i))));
     }
   }
 }
 
-/// Reduces `sums` runs of `width` neighbours, a power of two above 1, to their sums, by way of two
-/// scratch arrays of half as many floats. Returns the one that holds the result.
-inline float* add_neighbours(const float* terms, int sums, int width, float* scratch,
-                             float* other) {
+/// Reduces `sums` runs of `width` neighbours, a power of two above 1, to their sums in `out`, by
+/// way of two scratch arrays of a half and a quarter as many floats; the terms may be the second.
+inline void add_neighbours(const float* terms, int sums, int width, float* scratch, float* other,
+                           float* out) {
   while (width > 1) {
-    if (width >= 8) {
-      width /= 8;
-      add_eights(terms, sums * width, scratch);
+    const bool by_eight = width >= 8;
+    width /= by_eight ? 8 : 2;
+    float* const to = width == 1 ? out : scratch;
+    if (by_eight) {
+      add_eights(terms, sums * width, to);
     } else {
-      width /= 2;
-      add_pairs(terms, sums * width, scratch);
+      add_pairs(terms, sums * width, to);
     }
     terms = scratch;
-    std::swap(scratch, other);
+    ::std::swap(scratch, other);
   }
-  return other;
 }
 
 inline void add_to(float* __restrict left, const float* __restrict right, int count) {
@@ -86,7 +96,8 @@ inline void add_vectors(float* vectors, int terms, i64 stride, int count) {
   if (terms == 8) {  // the commonest: in one pass
     for (float* v = vectors; v < vectors + count; ++v) {
       const float low = add_rn(add_rn(v[0], v[stride]), add_rn(v[2 * stride], v[3 * stride]));
-      const float high = add_rn(add_rn(v[4 * stride], v[5 * stride]), add_rn(v[6 * stride], v[7 * stride]));
+      const float high =
+          add_rn(add_rn(v[4 * stride], v[5 * stride]), add_rn(v[6 * stride], v[7 * stride]));
       *v = add_rn(low, high);
     }
     return;

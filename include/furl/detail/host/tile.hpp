@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One tile of 1024 elements on the host: loops of fixed trip count over the one-thread functions of
-// element/, which compilers vectorise. All scratch is the caller's, and stays in the L1 cache.
+// One tile of 1024 elements on the host: loops of fixed trip count over functions for one thread,
+// which compilers vectorise. All scratch is the caller's, and stays in the L1 cache.
 
 #include <algorithm>
 #include <cstdint>
@@ -28,7 +28,7 @@ struct alignas(64) tile_bytes {
 
 /// Elements of a tile: 1024, or fewer in the last.
 inline int elements_in_tile(const plan& p, i64 tile) {
-  return int(std::min<i64>(tile_elements, p.num_elements() - tile * tile_elements));
+  return int(::std::min<i64>(tile_elements, p.num_elements() - tile * tile_elements));
 }
 
 /// Smallest and largest of `count` elements. If any is NaN, then so is one of the two.
@@ -59,7 +59,7 @@ inline void saturate(const float* __restrict x, int count, range ends, float* __
 inline void quantize_group(const float* __restrict x, int count, const group_params& group,
                            const u8* __restrict u, u8* __restrict codes) {
   if (!group.coded) {
-    std::memset(codes, 0, static_cast<std::size_t>(count));
+    ::std::memset(codes, 0, static_cast<::std::size_t>(count));
     return;
   }
   const float lo = group.lo;
@@ -82,7 +82,8 @@ inline void dequantize_group(const u8* __restrict codes, int count, float lo, fl
 inline void dequantize_group(const u8* __restrict codes, int count, float lo, float step,
                              const float* __restrict lfc, float* __restrict v) {
   for (int j = 0; j < count; j += 32)
-    for (int i = j; i < j + 32; ++i) v[i] = canonical(add_rn(dequantize(codes[i], step, lo), lfc[i]));
+    for (int i = j; i < j + 32; ++i)
+      v[i] = canonical(add_rn(dequantize(codes[i], step, lo), lfc[i]));
 }
 
 template <int Bits>
@@ -107,10 +108,10 @@ void unpack_tile(const u32* in, tile_bytes& codes) {
   }
 }
 
-/// Calls function(std::integral_constant<int, bits>) for a width of 1..8.
+/// Calls function(std::integral_constant<int, bits>) for 1..8 bits.
 template <class Function>
-void with_width(int bits, const Function& function) {
-  using std::integral_constant;
+void with_bits(int bits, const Function& function) {
+  using ::std::integral_constant;
   switch (bits) {
     case 1:
       return function(integral_constant<int, 1>{});
@@ -133,19 +134,19 @@ void with_width(int bits, const Function& function) {
 
 /// Writes the 128 * bits bytes of a tile's codes.
 inline void store_codes(const tile_bytes& codes, int bits, u8* out) {
-  with_width(bits, [&](auto width) {
-    alignas(64) u32 packed[width() * words_per_row];
-    pack_tile<width()>(codes, packed);
-    std::memcpy(out, packed, sizeof packed);
+  with_bits(bits, [&](auto constant) {
+    alignas(64) u32 packed[constant() * words_per_row];
+    pack_tile<constant()>(codes, packed);
+    ::std::memcpy(out, packed, sizeof packed);
   });
 }
 
 /// Reads the 128 * bits bytes of a tile's codes.
 inline void load_codes(const u8* in, int bits, tile_bytes& codes) {
-  with_width(bits, [&](auto width) {
-    alignas(64) u32 packed[width() * words_per_row];
-    std::memcpy(packed, in, sizeof packed);
-    unpack_tile<width()>(packed, codes);
+  with_bits(bits, [&](auto constant) {
+    alignas(64) u32 packed[constant() * words_per_row];
+    ::std::memcpy(packed, in, sizeof packed);
+    unpack_tile<constant()>(packed, codes);
   });
 }
 
@@ -153,20 +154,20 @@ inline void load_codes(const u8* in, int bits, tile_bytes& codes) {
 template <class T>
 T load_at(const void* data, i64 index) {
   T value;
-  std::memcpy(&value, static_cast<const u8*>(data) + index * i64(sizeof(T)), sizeof(T));
+  ::std::memcpy(&value, static_cast<const u8*>(data) + index * i64(sizeof(T)), sizeof(T));
   return value;
 }
 template <class T>
 void store_at(void* data, i64 index, T value) {
-  std::memcpy(static_cast<u8*>(data) + index * i64(sizeof(T)), &value, sizeof(T));
+  ::std::memcpy(static_cast<u8*>(data) + index * i64(sizeof(T)), &value, sizeof(T));
 }
 
 /// Elements first .. first + count - 1 of an array at any alignment, as floats.
 template <class T>
 void load_floats(const void* data, i64 first, int count, float* __restrict out) {
   const u8* __restrict from = static_cast<const u8*>(data) + first * i64(sizeof(T));
-  if constexpr (std::is_same_v<T, float>) {
-    std::memcpy(out, from, static_cast<std::size_t>(count) * sizeof(float));
+  if constexpr (::std::is_same_v<T, float>) {
+    ::std::memcpy(out, from, static_cast<::std::size_t>(count) * sizeof(float));
   } else {
     for (int i = 0; i < count; ++i) out[i] = to_f32(load_at<T>(from, i));
   }
@@ -189,13 +190,14 @@ template <class T>
 void prefetch_elements(const void* data, i64 num_elements, i64 first, i64 count) {
   if (first >= num_elements) return;
   prefetch(static_cast<const u8*>(data) + first * i64(sizeof(T)),
-           (std::min)(count, num_elements - first) * i64(sizeof(T)));
+           (::std::min)(count, num_elements - first) * i64(sizeof(T)));
 }
 
 /// Whether T is float and the elements can be read where they are.
 template <class T>
 bool is_aligned_float(const void* data) {
-  return std::is_same_v<T, float> && reinterpret_cast<std::uintptr_t>(data) % alignof(float) == 0;
+  return ::std::is_same_v<T, float> &&
+         reinterpret_cast<::std::uintptr_t>(data) % alignof(float) == 0;
 }
 
 /// The elements of tiles as floats, one tile at a time.
@@ -211,7 +213,7 @@ class element_reader {
     const void* const x = static_cast<const u8*>(x_) + first * i64(sizeof(T));
     if (count == tile_elements && is_aligned_float<T>(x)) return static_cast<const float*>(x);
     load_floats<T>(x, 0, count, elements_);
-    std::fill(elements_ + count, elements_ + tile_elements, elements_[count - 1]);
+    ::std::fill(elements_ + count, elements_ + tile_elements, elements_[count - 1]);
     return elements_;
   }
 
@@ -224,16 +226,16 @@ class element_reader {
 /// Walks tiles in order and knows where the codes of each begin.
 class tile_cursor {
  public:
-  tile_cursor(const plan& p, const_bytes widths)
-      : bits_(p.codec().bits), widths_(static_cast<const u8*>(widths.data)) {}
+  tile_cursor(const plan& p, const_bytes tile_bits)
+      : bits_(p.codec().bits), tile_bits_(static_cast<const u8*>(tile_bits.data)) {}
 
   /// Moves on to a tile, not before the present one.
   void move_to(i64 tile) {
-    if (widths_ == nullptr) {
+    if (tile_bits_ == nullptr) {
       offset_ = u64(tile) * u64(bits_) * row_elements;
     } else {
-      for (; tile_ < tile; ++tile_) offset_ += u64(widths_[tile_]) * row_elements;
-      bits_ = widths_[tile];
+      for (; tile_ < tile; ++tile_) offset_ += u64(tile_bits_[tile_]) * row_elements;
+      bits_ = tile_bits_[tile];
     }
     tile_ = tile;
   }
@@ -243,7 +245,7 @@ class tile_cursor {
 
  private:
   int bits_;
-  const u8* widths_;
+  const u8* tile_bits_;
   i64 tile_ = 0;
   u64 offset_ = 0;
 };

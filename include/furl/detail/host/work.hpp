@@ -2,28 +2,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The checks of every host entry point, made before anything is written.
-//
-// Work on tiles, or others that need nothing of each other, in parallel.
+// What every call for host memory is made of: the checks that read arrays, the floating-point
+// environment, and work in parallel over units that need nothing of each other.
 
 #include "furl/config.hpp"
 #include "furl/detail/checks.hpp"
 #include "furl/detail/ranges.hpp"
-#include "furl/detail/ranges.hpp"
+#include "furl/options.hpp"
 #include "furl/plan.hpp"
 #include "furl/thread_pool.hpp"
 #include "furl/types.hpp"
 
-#if defined(__SSE__)
+#if defined(__SSE__) || defined(_M_X64)
 #include <xmmintrin.h>
 #else
 #include <cfenv>
 #endif
 
-#include "furl/config.hpp"
-
 FURL_HIDDEN_BEGIN
 
+/// The same calls for host memory, on the CPU.
 namespace furl::host {
 
 /// Sets the arithmetic that the format needs for the lifetime of the object, in the calling thread:
@@ -31,46 +29,39 @@ namespace furl::host {
 class float_environment {
  public:
   float_environment() {
-#if defined(__SSE__)
+#if defined(__SSE__) || defined(_M_X64)
     saved_ = _mm_getcsr();
     _mm_setcsr(0x1f80);
 #elif defined(__aarch64__)
     asm volatile("mrs %0, fpcr" : "=r"(saved_));
     asm volatile("msr fpcr, %0" : : "r"(0ull));
 #else
-    std::fegetenv(&saved_);
-    std::fesetenv(FE_DFL_ENV);
+    ::std::fegetenv(&saved_);
+    ::std::fesetenv(FE_DFL_ENV);
 #endif
   }
   ~float_environment() {
-#if defined(__SSE__)
+#if defined(__SSE__) || defined(_M_X64)
     _mm_setcsr(saved_);
 #elif defined(__aarch64__)
     asm volatile("msr fpcr, %0" : : "r"(saved_));
 #else
-    std::fesetenv(&saved_);
+    ::std::fesetenv(&saved_);
 #endif
   }
   float_environment(const float_environment&) = delete;
   float_environment& operator=(const float_environment&) = delete;
 
  private:
-#if defined(__SSE__)
+#if defined(__SSE__) || defined(_M_X64)
   unsigned saved_;
 #elif defined(__aarch64__)
   unsigned long long saved_;
 #else
-  std::fenv_t saved_;
+  ::std::fenv_t saved_;
 #endif
 };
 
-}  // namespace furl::host
-
-FURL_HIDDEN_END
-
-/// The same calls for host memory, on the CPU.
-namespace furl::host {
-FURL_HIDDEN_BEGIN
 namespace detail {
 
 /// Bits of each tile that fit the plan. Apart from the output of the call.
@@ -88,11 +79,12 @@ inline status check_bits_of_tiles(const plan& p, const_bytes tile_bits,
   if (sum != p.sum_of_bits())
     return {error::wrong_size, "options.tile_bits", i64(sum),
             "must add up to the plan's sum_of_bits"};
-  return furl::detail::check_apart(
-      output, {{tile_bits.data, tile_bits.size_bytes, "options.tile_bits"}},
-      "must not overlap what the call writes");
+  return furl::detail::check_apart(output,
+                                   {{tile_bits.data, tile_bits.size_bytes, "options.tile_bits"}},
+                                   "must not overlap what the call writes");
 }
 
+/// Ranges that fit the plan, finite and in order. Apart from the blob, which the call writes.
 inline status check_ranges(const plan& p, const given_ranges& given, const_bytes blob) {
   if (const status s = furl::detail::check_given_ranges(p, given); !s) return s;
   if (given.scope == range_scope::measured || p.num_elements() == 0) return {};
@@ -124,14 +116,6 @@ void run_shares(thread_pool* pool, const Function& function) {
   }
 }
 
-}  // namespace detail
-FURL_HIDDEN_END
-}  // namespace furl::host
-
-FURL_HIDDEN_BEGIN
-
-namespace furl::host::detail {
-
 /// Calls function(first, last) for the units first..last - 1 of each share, in the arithmetic of
 /// the format.
 template <class Function>
@@ -152,6 +136,7 @@ void for_each_unit(i64 num_units, thread_pool* pool, const Function& function) {
   });
 }
 
-}  // namespace furl::host::detail
+}  // namespace detail
+}  // namespace furl::host
 
 FURL_HIDDEN_END

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The low-frequency component on the host (FORMAT.md, A2): the means of cells.
+// The low-frequency component on the host (FORMAT.md, A2): the means of cells of any window.
 
 #include <algorithm>
 
@@ -10,15 +10,14 @@
 #include "furl/detail/cells.hpp"
 #include "furl/detail/host/sums.hpp"
 #include "furl/detail/host/tile.hpp"
-#include "furl/detail/number.hpp"
 #include "furl/plan.hpp"
 
 FURL_HIDDEN_BEGIN
 
 namespace furl::host::detail {
 
-/// Cells that are pooled together: `count` neighbours along the innermost pooled dimension, at the
-/// same place in each of `outers` consecutive outer indices.
+/// Cells that are averaged together: `count` neighbours along the innermost windowed dimension, at
+/// the same place in each of `outers` consecutive outer indices.
 struct cell_run {
   i64 outer;
   int outers;
@@ -26,103 +25,115 @@ struct cell_run {
   i64 count;
 };
 
-/// Pools cells in a fixed scratch, as vectors of partial sums that the tree adds to each other,
-/// innermost pooled dimension first.
-class cell_pooler {
+/// Averages cells in a fixed scratch, as vectors of partial sums that the tree adds to each other,
+/// innermost windowed dimension first.
+class cell_means {
  public:
-  cell_pooler(const plan& p, const void* x, u8* lfc)
-      : grid_(p.grid()), meta_(p.codec().meta), x_(x), lfc_(lfc) {
+  cell_means(const plan& p, const void* x, u8* lfc, means_scratch& scratch)
+      : grid_(p.grid()), meta_(p.codec().meta), x_(x), lfc_(lfc), scratch_(scratch) {
     while (width_ < grid_.window[2]) width_ *= 2;
   }
 
-  /// Means of all cells of bands first..last - 1.
+  /// Writes the means of all cells of bands first..last - 1 into the blob.
   template <class T>
-  void pool_bands(i64 first, i64 last) {
+  void average_bands(i64 first, i64 last) {
     const i64 per_outer = grid_.cells[grid_.first_pooled];
     while (first < last) {
       const i64 outer = first / per_outer;
       const i64 begin = first % per_outer;
       const bool all = begin == 0 && last - first >= per_outer;
       const i64 outers = all ? (last - first) / per_outer : 1;
-      const i64 end = all ? per_outer : (std::min)(per_outer, begin + (last - first));
+      const i64 end = all ? per_outer : (::std::min)(per_outer, begin + (last - first));
       for (i64 done = 0, some = 0; done < outers; done += some) {
-        some = (std::min)(outers - done, outers_at_once());
-        pool_part<T>(outer + done, int(some), begin, end);
+        some = (::std::min)(outers - done, outers_at_once());
+        average_part<T>(outer + done, int(some), begin, end);
       }
       first += outers * (end - begin);
     }
   }
 
  private:
-  // The largest cell, with its innermost dimension filled up to a power of two.
-  static constexpr int scratch_elements = 2 * max_cell_elements;
-
   /// How many outer indices go through the scratch together, so that small planes make long
   /// vectors.
   i64 outers_at_once() const {
     const i64 elements = i64(grid_.window[0]) * grid_.window[1] * grid_.cells[2] * width_;
-    return grid_.inner > 1 ? 1 : std::max<i64>(1, scratch_elements / 2 / elements);
+    return grid_.inner > 1 ? 1 : ::std::max<i64>(1, means_scratch::num_terms / elements);
   }
 
-  /// Cells begin..end - 1 along the outermost pooled dimension, in `outers` outer indices.
+  /// Cells begin..end - 1 along the outermost windowed dimension, in `outers` outer indices.
   template <class T>
-  void pool_part(i64 outer, int outers, i64 begin, i64 end) {
-    if (grid_.first_pooled == 2) return pool_cells<T>({outer, outers, {0, 0, begin}, end - begin});
+  void average_part(i64 outer, int outers, i64 begin, i64 end) {
+    if (grid_.first_pooled == 2)
+      return average_cells<T>({outer, outers, {0, 0, begin}, end - begin});
     for (i64 c = begin; c < end; ++c) {
       if (grid_.first_pooled == 1) {
-        pool_cells<T>({outer, outers, {0, c, 0}, grid_.cells[2]});
+        average_cells<T>({outer, outers, {0, c, 0}, grid_.cells[2]});
         continue;
       }
       for (i64 b = 0; b < grid_.cells[1]; ++b)
-        pool_cells<T>({outer, outers, {c, b, 0}, grid_.cells[2]});
+        average_cells<T>({outer, outers, {c, b, 0}, grid_.cells[2]});
     }
   }
 
   int extent_in_cell(int d, i64 cell) const {
-    return int(std::min<i64>(grid_.window[d], grid_.extent[d] - cell * grid_.window[d]));
+    return int(::std::min<i64>(grid_.window[d], grid_.extent[d] - cell * grid_.window[d]));
   }
 
   template <class T>
-  void pool_cells(cell_run run) {
+  void average_cells(cell_run run) {
     const int rows_a = extent_in_cell(0, run.cell[0]);
     const int rows_b = extent_in_cell(1, run.cell[1]);
     const i64 last = run.cell[2] + run.count;
-    const i64 fitting =
-        grid_.inner > 1 ? 1 : scratch_elements / (i64(rows_a) * rows_b * run.outers * width_);
+    const i64 fitting = grid_.inner > 1 ? 1 : cells_at_once(rows_a * rows_b, width_) / run.outers;
     for (; run.cell[2] < last; run.cell[2] += run.count) {
-      run.count = (std::min)(fitting, last - run.cell[2]);
+      run.count = (::std::min)(fitting, last - run.cell[2]);
       if (grid_.inner > 1) {
-        pool_strided<T>(run, rows_a, rows_b);
+        average_strided<T>(run, rows_a, rows_b);
       } else {
-        pool_adjacent<T>(run, rows_a, rows_b);
+        average_adjacent<T>(run, rows_a, rows_b);
       }
     }
   }
 
-  /// Cells whose elements are adjacent in memory along the innermost pooled dimension.
+  /// Cells of which the scratch holds a row of elements, `width` each, and the sums of all rows.
+  static int cells_at_once(int rows, int width) {
+    return means_scratch::num_terms / (::std::max)(rows, width);
+  }
+
+  /// Cells whose elements are adjacent in memory along the innermost windowed dimension: so many
+  /// rows at a time as the scratch holds.
   template <class T>
-  void pool_adjacent(const cell_run& run, int rows_a, int rows_b) {
+  void average_adjacent(const cell_run& run, int rows_a, int rows_b) {
     const int window = grid_.window[2];
     const int count = int(run.count);
     const i64 begin = run.cell[2] * window;
-    const int present = int((std::min)(run.count * window, grid_.extent[2] - begin));
-    float* row = scratch_;
-    for (int a = 0; a < rows_a; ++a) {
-      for (int b = 0; b < rows_b; ++b) {
+    const int present = int((::std::min)(run.count * window, grid_.extent[2] - begin));
+    const int vector = run.outers * count;
+    const int rows = rows_a * rows_b;
+    const int rows_at_once = means_scratch::num_terms / (vector * width_);
+    int a = 0;
+    int b = 0;
+    for (int done = 0, some = 0; done < rows; done += some) {
+      some = (::std::min)(rows_at_once, rows - done);
+      float* row = scratch_.terms;
+      for (int r = 0; r < some; ++r) {
         for (int o = 0; o < run.outers; ++o, row += count * width_)
           load_row<T>(element_row(run, o, a, b) + begin, present, count, row);
+        if (++b == rows_b) {
+          b = 0;
+          ++a;
+        }
       }
+      add_neighbours(scratch_.terms, some * vector, width_, scratch_.sums, scratch_.terms,
+                     scratch_.rows + done * vector);
     }
-    const int vector = run.outers * count;
-    float* const sums =
-        add_neighbours(scratch_, rows_a * rows_b * vector, width_, sums_[0], sums_[1]);
-    add_rows(sums, rows_a, rows_b, vector);
+    add_rows(scratch_.rows, rows_a, rows_b, vector);
     const int last_width = present - (count - 1) * window;  // elements along this, of the last cell
     for (int o = 0; o < run.outers; ++o) {
       const i64 first_cell = cell_row(run, o) + run.cell[2];
-      float* const sum = sums + o * count;
-      store_means(first_cell, count - 1, rows_a * rows_b * window, sum);
-      store_means(first_cell + count - 1, 1, rows_a * rows_b * last_width, sum + count - 1);
+      float* const sum = scratch_.rows + o * count;
+      store_means(first_cell, count - 1, rows * window, sum);
+      store_means(first_cell + count - 1, 1, rows * last_width, sum + count - 1);
     }
   }
 
@@ -136,32 +147,31 @@ class cell_pooler {
       return;
     }
     for (int cell = 0; cell < count; ++cell, row += width_) {
-      const int elements = (std::min)(window, present - cell * window);
+      const int elements = (::std::min)(window, present - cell * window);
       load_floats<T>(x_, first + i64(cell) * window, elements, row);
-      std::fill(row + elements, row + width_, 0.0f);
+      ::std::fill(row + elements, row + width_, 0.0f);
     }
   }
 
   /// One cell per inner index, whose elements lie `inner` apart along the innermost dimension.
   template <class T>
-  void pool_strided(const cell_run& run, int rows_a, int rows_b) {
+  void average_strided(const cell_run& run, int rows_a, int rows_b) {
     const int width = extent_in_cell(2, run.cell[2]);
     const int rows = rows_a * rows_b;
     const i64 begin = run.cell[2] * grid_.window[2];
     const i64 first_cell = (cell_row(run, 0) + run.cell[2]) * grid_.inner;
-    const i64 fitting = scratch_elements / (rows * width);
+    const i64 fitting = cells_at_once(rows, width);
     for (i64 inner = 0; inner < grid_.inner; inner += fitting) {
-      const int count = int((std::min)(fitting, grid_.inner - inner));
+      const int count = int((::std::min)(fitting, grid_.inner - inner));
       for (int r = 0; r < rows; ++r) {
         const i64 row = element_row(run, 0, r / rows_b, r % rows_b) + begin;
-        float* const terms = scratch_ + i64(r) * width * count;
         for (int c = 0; c < width; ++c)
-          load_floats<T>(x_, (row + c) * grid_.inner + inner, count, terms + c * count);
-        add_vectors(terms, width, count, count);
-        if (r > 0) std::copy(terms, terms + count, scratch_ + i64(r) * count);
+          load_floats<T>(x_, (row + c) * grid_.inner + inner, count, scratch_.terms + c * count);
+        add_vectors(scratch_.terms, width, count, count);
+        ::std::copy(scratch_.terms, scratch_.terms + count, scratch_.rows + r * count);
       }
-      add_rows(scratch_, rows_a, rows_b, count);
-      store_means(first_cell + inner, count, rows * width, scratch_);
+      add_rows(scratch_.rows, rows_a, rows_b, count);
+      store_means(first_cell + inner, count, rows * width, scratch_.rows);
     }
   }
 
@@ -177,7 +187,7 @@ class cell_pooler {
     store_lfc(sums, count, meta_, lfc_ + first_cell * size_bytes(meta_));
   }
 
-  /// Index of the first cell of a row along the innermost pooled dimension, over `inner`.
+  /// Index of the first cell of a row along the innermost windowed dimension, over `inner`.
   i64 cell_row(const cell_run& run, int o) const {
     return (((run.outer + o) * grid_.cells[0] + run.cell[0]) * grid_.cells[1] + run.cell[1]) *
            grid_.cells[2];
@@ -192,18 +202,11 @@ class cell_pooler {
 
   const cell_grid& grid_;
   const dtype meta_;
-  int width_ = 1;  // of a cell in the scratch, along the innermost pooled dimension
+  int width_ = 1;  // of a cell in the scratch, along the innermost windowed dimension
   const void* const x_;
   u8* const lfc_;
-  alignas(64) float scratch_[scratch_elements];
-  alignas(64) float sums_[2][scratch_elements / 2];
+  means_scratch& scratch_;
 };
-
-/// Writes the means of the cells of bands first..last - 1 into the blob.
-template <class T>
-void pool_bands(const plan& p, const void* x, u8* blob, i64 first, i64 last) {
-  cell_pooler(p, x, blob + p.lfc_offset()).pool_bands<T>(first, last);
-}
 
 }  // namespace furl::host::detail
 

@@ -1,0 +1,22 @@
+# What furl needs depends on the languages that its user's project has enabled: with CUDA alone
+# there is no FindThreads and there are no compile features of C++. Sets furl_threads, what is to
+# be linked, and furl_features.
+get_property(furl_languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+set(furl_threads "")
+if("C" IN_LIST furl_languages OR "CXX" IN_LIST furl_languages)
+  find_package(Threads QUIET)
+  set(furl_threads Threads::Threads)
+elseif(NOT WIN32)
+  set(furl_threads -lpthread)
+endif()
+set(furl_features "")
+if("CXX" IN_LIST furl_languages)
+  list(APPEND furl_features cxx_std_17)
+endif()
+if("CUDA" IN_LIST furl_languages)
+  list(APPEND furl_features cuda_std_17)
+endif()
+set(furl_missing "")
+if(furl_threads STREQUAL "Threads::Threads" AND NOT TARGET Threads::Threads)
+  set(furl_missing "furl needs threads, which CMake (FindThreads) has not found")
+endif()
