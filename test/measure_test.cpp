@@ -22,14 +22,15 @@ struct measured {
 };
 
 measured measure(backend& engine, const plan& p, const std::vector<u8>& x, dtype type,
-                 const std::vector<u8>& blob, const std::vector<u8>& widths = {},
+                 const std::vector<u8>& blob, const std::vector<u8>& tile_bits = {},
                  misalignment where = {}) {
   const guarded_buffer elements(x, where.bytes);
   const guarded_buffer content(blob);
   const quality unset{-7, -7, -7};
   measured out{std::vector<quality>(static_cast<std::size_t>(p.num_groups()), unset), unset};
-  const status s = engine.measure(p, {elements.data(), type, p.num_elements()},
-                                  {content.data(), content.size()}, out.groups, &out.total, widths);
+  const status s =
+      engine.measure(p, {elements.data(), type, p.num_elements()}, {content.data(), content.size()},
+                     out.groups, &out.total, tile_bits);
   EXPECT_TRUE(s) << to_string(s);
   return out;
 }
@@ -82,10 +83,13 @@ measured as_reference(const reference::problem& p, const std::vector<u8>& x, dty
       of_group[2].push_back(static_cast<double>(elements[i]) * elements[i]);
     }
     for (int k = 0; k < 3; ++k) all[k].push_back(sum_group(of_group[k], group));
-    out.groups.push_back({all[0].back(), all[1].back(), all[2].back()});
+    const i64 poisoned = std::isnan(values[begin]) ? 1 : 0;
+    out.groups.push_back({all[0].back(), all[1].back(), all[2].back(), poisoned});
+    out.total.num_poisoned += poisoned;
   }
   if (!out.groups.empty())
-    out.total = {sum_neighbours(all[0]), sum_neighbours(all[1]), sum_neighbours(all[2])};
+    out.total = {sum_neighbours(all[0]), sum_neighbours(all[1]), sum_neighbours(all[2]),
+                 out.total.num_poisoned};
   return out;
 }
 
@@ -101,6 +105,7 @@ void expect_same(const quality& found, const quality& expected) {
   const double e[] = {expected.sum_error, expected.sum_squared_error, expected.sum_squares};
   for (int k = 0; k < 3; ++k)
     EXPECT_EQ(pattern(f[k]), std::isnan(e[k]) ? 1 : pattern(e[k])) << k << ": " << e[k];
+  EXPECT_EQ(found.num_poisoned, expected.num_poisoned);
 }
 
 void expect_as_reference(const reference::problem& p, const std::vector<u8>& x, dtype type,
@@ -165,6 +170,26 @@ TEST(Measure, SpecialValues) {
   codec c;
   c.meta = dtype::f32;
   expect_as_reference({c, {3000}, {}}, bytes_of(x), dtype::f32);
+}
+
+TEST(BugReports, Case142_PoisonedGroupsAreCounted) {
+  auto x = normal_floats(5000, 9);
+  x[300] = -3e38f;  // finite, and a range that is not
+  x[301] = 3e38f;
+  x[2000] = std::numeric_limits<float>::quiet_NaN();
+  x[4999] = std::numeric_limits<float>::infinity();
+  for (const extents& window : {extents{}, extents{8}}) {
+    codec c;
+    c.window = window;
+    const plan p = make_plan(c, {5000});
+    for (const auto& engine : backends()) {
+      const auto blob = compress(*engine, p, x, {5, 6});
+      const measured found = measure(*engine, p, bytes_of(x), dtype::f32, blob);
+      EXPECT_EQ(found.total.num_poisoned, 3);
+      for (const i64 group : {0, 1, 7, 19})
+        EXPECT_EQ(found.groups[std::size_t(group)].num_poisoned, group == 0 ? 0 : 1) << group;
+    }
+  }
 }
 
 TEST(Measure, SaysWhatTheNamesSay) {

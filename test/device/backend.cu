@@ -77,8 +77,8 @@ class device_backend final : public backend {
     const mirror out(blob.data, blob.size_bytes);
     const mirror tile_widths(widths.data, widths.size_bytes);
     const mirror pairs(span<const float>{ranges.pairs, 2 * ranges.num_pairs});
-    const device_buffer workspace(workspace_bytes(p));
-    options o = options_of(widths, tile_widths, workspace);
+    const device_buffer index(tile_index_bytes(p));
+    options o = options_of(p, widths, tile_widths, index);
     o.ranges = ranges;
     o.ranges.pairs = static_cast<const float*>(pairs.data());
     const status s = furl::compress(p, {in.data(), x.type, x.num_elements},
@@ -146,16 +146,16 @@ class device_backend final : public backend {
     return s;
   }
   status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
-                         span<const double> squared_range, bytes widths) override {
+                       span<const double> squared_range, bytes tile_bits) override {
     const mirror sensitivities(sensitivity);
     const mirror ranges(squared_range);
-    const mirror out(widths.data, widths.size_bytes);
-    const device_buffer workspace(allocation_workspace_bytes(i64(widths.size_bytes)));
+    const mirror out(tile_bits.data, tile_bits.size_bytes);
+    const device_buffer workspace(allocation_workspace_bytes(i64(tile_bits.size_bytes)));
     const status s = furl::allocate_bits(
         sum_of_bits, sensitivities.view(sensitivity), ranges.view(squared_range),
-        {out.data(), widths.size_bytes}, {workspace.data(), workspace.size()}, stream_);
+        {out.data(), tile_bits.size_bytes}, {workspace.data(), workspace.size()}, stream_);
     stream_.wait();
-    out.copy_back(widths.data);
+    out.copy_back(tile_bits.data);
     return s;
   }
 
@@ -247,11 +247,12 @@ class device_backend final : public backend {
     const mirror of_groups(groups);
     const mirror of_all(total, sizeof *total, sizeof(double));
     const mirror tile_widths(widths.data, widths.size_bytes);
+    const device_buffer index(tile_index_bytes(p));
     const device_buffer workspace(measure_workspace_bytes(p));
-    const status s =
-        furl::measure(p, {elements.data(), x.type, x.num_elements}, {in.data(), blob.size_bytes},
-                      of_groups.view(groups), static_cast<quality*>(of_all.data()), stream_,
-                      options_of(widths, tile_widths, workspace));
+    const status s = furl::measure(
+        p, {elements.data(), x.type, x.num_elements}, {in.data(), blob.size_bytes},
+        of_groups.view(groups), static_cast<quality*>(of_all.data()),
+        {workspace.data(), workspace.size()}, stream_, options_of(p, widths, tile_widths, index));
     stream_.wait();
     of_groups.copy_back(groups.data);
     of_all.copy_back(total);
@@ -259,11 +260,14 @@ class device_backend final : public backend {
   }
 
  private:
-  static options options_of(const_bytes widths, const mirror& copy,
-                            const device_buffer& workspace) {
+  /// With the index of the tiles, made here if the bits are as many as the plan has tiles.
+  options options_of(const plan& p, const_bytes widths, const mirror& copy,
+                     const device_buffer& index) const {
     options o;
     o.tile_bits = {copy.data(), widths.size_bytes};
-    o.workspace = {workspace.data(), workspace.size()};
+    if (p.kind() != plan_kind::mixed) return o;
+    o.tile_index = {index.data(), index.size()};
+    (void)index_tiles(p, o.tile_bits, {index.data(), index.size()}, stream_);
     return o;
   }
 
@@ -273,9 +277,9 @@ class device_backend final : public backend {
     const mirror in(blob.data, blob.size_bytes);
     const mirror out(const_view(y));
     const mirror tile_widths(widths.data, widths.size_bytes);
-    const device_buffer workspace(workspace_bytes(p));
+    const device_buffer index(tile_index_bytes(p));
     const status s = function(p, {in.data(), blob.size_bytes}, {out.data(), y.type, y.num_elements},
-                              stream_, options_of(widths, tile_widths, workspace));
+                              stream_, options_of(p, widths, tile_widths, index));
     stream_.wait();
     out.copy_back(y.data);
     return s;
