@@ -9,6 +9,13 @@
 
 namespace furl::test {
 
+// Tests hand over host memory, often in containers.
+using host::bytes;
+using host::const_bytes;
+using host::const_values;
+using host::span;
+using host::values;
+
 /// One implementation of the format, called with host memory: the same tests run over all.
 class backend {
  public:
