@@ -145,7 +145,7 @@ TEST(device_allocation, BadMemoryIsNamedAndNothingIsWritten) {
   };
   const furl::span<const float> s5{s.as<float>(), 5};
   const furl::span<const double> r5{r.as<double>(), 5};
-  const auto allocate = [&](furl::span<const float> in, furl::span<const double> squared, bytes out,
+  const auto allocate = [&](span<const float> in, span<const double> squared, bytes out,
                             bytes space) {
     return allocate_bits(10, in, squared, out, space, stream);
   };
@@ -170,7 +170,8 @@ TEST(device_allocation, BadMemoryIsNamedAndNothingIsWritten) {
          error::wrong_memory, "x");
   expect(squared_ranges(p, {x.data() + 2, dtype::f32, num_elements}, {r.as<double>(), 5}, stream),
          error::misaligned, "x");
-  expect(squared_ranges(p, x.const_view(), host_doubles, stream), error::wrong_memory, "squared");
+  expect(squared_ranges(p, x.const_view(), span<double>(host_doubles), stream), error::wrong_memory,
+         "squared");
   expect(expand_sensitivity(p, {host_floats.data(), 1}, {s.as<float>(), 5}, stream),
          error::wrong_memory, "of_parts");
   expect(expand_sensitivity(p, s5, {host_floats.data(), 5}, stream), error::wrong_memory,

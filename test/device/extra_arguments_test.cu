@@ -186,7 +186,8 @@ TEST_F(device_extras, AMisalignedKeyIsRefused) {
 }
 
 TEST_F(device_extras, HostMemoryIsRefused) {
-  std::vector<float> x(n, 1.0f);
+  std::vector<float> content(n, 1.0f);
+  const values x(content);
   const bytes blob = bytes_at(40960, 4096);
   expect(pack(codes, x, book, blob, {}, stream), error::wrong_memory, "x");
   expect(unpack(codes, const_bytes{blob}, book, x, stream), error::wrong_memory, "y");

@@ -86,7 +86,7 @@ TEST(device_measure, BadMemoryIsNamedAndNothingIsWritten) {
     EXPECT_STREQ(given.argument, argument);
   };
   quality* const total = groups.as<quality>() + 1500;
-  const auto run = [&](furl::span<quality> of_groups, quality* of_all, bytes scratch) {
+  const auto run = [&](span<quality> of_groups, quality* of_all, bytes scratch) {
     return measure(p, x.const_view(), const_view(blob), of_groups, of_all, scratch, stream);
   };
   const furl::span<quality> some{groups.as<quality>(), 1500};
