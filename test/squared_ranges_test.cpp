@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What widths are given for: squared ranges and sensitivities of tiles.
+// What bits are allocated by: squared ranges and sensitivities of tiles.
 
 #include <gtest/gtest.h>
 
