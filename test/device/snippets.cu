@@ -238,10 +238,10 @@ std::vector<float> restored(const plan& p, const std::vector<u8>& blob) {
   return y;
 }
 
-plan with_window(const shape& window) {
+plan with_window(const extents& window) {
   codec c;
   c.window = window;
-  return *plan::make(c, {6, 5, 28, 30});
+  return *plan::make(c, {6, 5, 28, 32});
 }
 
 TEST(Snippets, BlockMinMax) {
@@ -283,7 +283,7 @@ TEST(Snippets, StoreTileAs) {
 }
 
 TEST(Snippets, MapElements) {
-  const plan p = with_window({8, 8});
+  const plan p = with_window({1, 1, 8, 8});
   auto x = wave(p.num_elements(), 37);
   const device_buffer in = on_device(x);
   const device_buffer blob(p.size_bytes());
@@ -316,7 +316,7 @@ TEST(Snippets, StoreCodesAndLoadCodes) {
 }
 
 TEST(Snippets, PoolCells) {
-  const plan p = with_window({16, 16});
+  const plan p = with_window({1, 1, 16, 16});
   const auto x = wave(p.num_elements(), 37);
   const device_buffer in = on_device(x);
   const device_buffer blob(p.size_bytes());
@@ -342,7 +342,8 @@ TEST(Snippets, CompressTile) {
 }
 
 TEST(Snippets, BlockCompressAndBlockDecompress) {
-  for (const shape& window : {shape{}, shape{8}, shape{8, 8}, shape{1, 1, 8}}) {
+  for (const extents& window :
+       {extents{}, extents{1, 1, 1, 8}, extents{1, 1, 8, 8}, extents{1, 1, 8, 1}}) {
     const plan p = with_window(window);
     const auto x = wave(p.num_elements(), 37);
     const device_buffer in = on_device(x);
