@@ -16,18 +16,16 @@
 #endif
 
 namespace furl {
-inline namespace v0_1 {
-
 namespace detail {
 
 /// A count of any integer type as i64: -1 if it is too large for that.
 template <class Integer>
-constexpr i64 to_count(Integer count) {
+FURL_HIDDEN constexpr i64 to_count(Integer count) {
   return count > 0 && static_cast<u64>(count) >= u64(1) << 63 ? -1 : static_cast<i64>(count);
 }
 /// A size of any integer type as u64: 0 if it is negative.
 template <class Integer>
-constexpr u64 to_size(Integer size) {
+FURL_HIDDEN constexpr u64 to_size(Integer size) {
   return size > 0 ? static_cast<u64>(size) : 0;
 }
 
@@ -58,6 +56,8 @@ using if_integer = void;
 
 }  // namespace detail
 
+inline namespace v0_1 {
+
 /// A flat array of elements of one type, at any element alignment. Void is `void` (written to) or
 /// `const void` (read from). Counts are of any integer type; one that i64 cannot hold becomes -1,
 /// which every call refuses.
@@ -70,7 +70,7 @@ struct basic_values {
   constexpr basic_values() = default;
   /// For a type known at run time.
   template <class Integer, class = detail::if_integer<Integer>>
-  constexpr basic_values(Void* pointer, dtype element_type, Integer count)
+  FURL_RTC_DEVICE constexpr basic_values(Void* pointer, dtype element_type, Integer count)
       : data(pointer), num_elements(detail::to_count(count)), type(element_type) {}
 #if !defined(__CUDACC_RTC__)
   /// For a type that dtype_of knows.
@@ -91,7 +91,7 @@ struct basic_values {
 #endif
 
   /// Of the array.
-  constexpr u64 size_bytes() const {
+  FURL_RTC_DEVICE constexpr u64 size_bytes() const {
     return u64(num_elements) * u64(furl::size_bytes(type));
   }
 };
@@ -108,7 +108,8 @@ struct span {
   constexpr span() = default;
   /// `count` elements at `pointer`.
   template <class Integer, class = detail::if_integer<Integer>>
-  constexpr span(T* pointer, Integer count) : data(pointer), size(detail::to_count(count)) {}
+  FURL_RTC_DEVICE constexpr span(T* pointer, Integer count)
+      : data(pointer), size(detail::to_count(count)) {}
 #if !defined(__CUDACC_RTC__)
   /// From a container of device memory, as basic_values.
   template <class Container, class U = detail::device_element_of<Container>,
@@ -117,7 +118,7 @@ struct span {
 #endif
 
   /// Of the array.
-  constexpr u64 size_bytes() const {
+  FURL_RTC_DEVICE constexpr u64 size_bytes() const {
     return u64(size) * sizeof(T);
   }
 };
@@ -132,7 +133,7 @@ struct basic_bytes {
   constexpr basic_bytes() = default;
   /// `size` bytes at `pointer`.
   template <class Integer, class = detail::if_integer<Integer>>
-  constexpr basic_bytes(Void* pointer, Integer size)
+  FURL_RTC_DEVICE constexpr basic_bytes(Void* pointer, Integer size)
       : data(pointer), size_bytes(detail::to_size(size)) {}
 #if !defined(__CUDACC_RTC__)
   /// From a container of device memory with elements of one byte, as basic_values.
