@@ -23,14 +23,14 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 
 std::vector<u8> allocate(backend& engine, u64 sum, const std::vector<float>& sensitivity,
                          const std::vector<double>& squared) {
-  std::vector<u8> widths(sensitivity.size(), 99);
-  const status s = engine.allocate_bits(sum, sensitivity, squared, widths);
+  std::vector<u8> tile_bits(sensitivity.size(), 99);
+  const status s = engine.allocate_bits(sum, sensitivity, squared, tile_bits);
   EXPECT_TRUE(s) << to_string(s);
-  return widths;
+  return tile_bits;
 }
 
-double levels(int width) {
-  return static_cast<double>((1 << width) - 1);
+double levels(int bits) {
+  return static_cast<double>((1 << bits) - 1);
 }
 
 double cost_of(float sensitivity, double squared) {
@@ -44,36 +44,36 @@ double cost_of(float sensitivity, double squared) {
 /// One bit after the other from a heap.
 std::vector<u8> greedy(u64 sum, const std::vector<float>& sensitivity,
                        const std::vector<double>& squared) {
-  // Exponent and 50 binary digits of the gain (a subnormal's fewer), then the narrower, then the
-  // first tile.
+  // Exponent and 50 binary digits of the gain (a subnormal's fewer), then the tile of fewer bits,
+  // then the first.
   constexpr int smallest_exponent = std::numeric_limits<double>::min_exponent;
   using claim = std::tuple<int, double, int, i64>;
-  const auto claim_of = [&](std::size_t tile, int width) -> claim {
+  const auto claim_of = [&](std::size_t tile, int bits) -> claim {
     const double share =
-        1 / (levels(width) * levels(width)) - 1 / (levels(width + 1) * levels(width + 1));
+        1 / (levels(bits) * levels(bits)) - 1 / (levels(bits + 1) * levels(bits + 1));
     const double gain = cost_of(sensitivity[tile], squared[tile]) * share;
     int exponent = 0;
     if (gain == 0 || std::frexp(gain, &exponent) == 0 || exponent < smallest_exponent)
       exponent = smallest_exponent;
     const double digits = std::floor(std::ldexp(gain, 50 - exponent));
-    return {exponent, digits, -width, -static_cast<i64>(tile)};
+    return {exponent, digits, -bits, -static_cast<i64>(tile)};
   };
   std::priority_queue<claim> claims;
-  std::vector<u8> widths(sensitivity.size(), 1);
-  for (std::size_t tile = 0; tile < widths.size(); ++tile) claims.push(claim_of(tile, 1));
-  for (u64 left = sum - widths.size(); left > 0; --left) {
+  std::vector<u8> tile_bits(sensitivity.size(), 1);
+  for (std::size_t tile = 0; tile < tile_bits.size(); ++tile) claims.push(claim_of(tile, 1));
+  for (u64 left = sum - tile_bits.size(); left > 0; --left) {
     const auto tile = static_cast<std::size_t>(-std::get<3>(claims.top()));
     claims.pop();
-    if (++widths[tile] < 8) claims.push(claim_of(tile, widths[tile]));
+    if (++tile_bits[tile] < 8) claims.push(claim_of(tile, tile_bits[tile]));
   }
-  return widths;
+  return tile_bits;
 }
 
 double variance(const std::vector<float>& sensitivity, const std::vector<double>& squared,
-                const std::vector<u8>& widths) {
+                const std::vector<u8>& tile_bits) {
   double sum = 0;
-  for (std::size_t t = 0; t < widths.size(); ++t)
-    sum += cost_of(sensitivity[t], squared[t]) / (levels(widths[t]) * levels(widths[t]));
+  for (std::size_t t = 0; t < tile_bits.size(); ++t)
+    sum += cost_of(sensitivity[t], squared[t]) / (levels(tile_bits[t]) * levels(tile_bits[t]));
   return sum;
 }
 
@@ -83,7 +83,7 @@ std::vector<double> random_squares(std::size_t count, u32 seed) {
   return out;
 }
 
-TEST(WidthAllocation, AsGreedyFromAHeap) {
+TEST(BitAllocation, AsGreedyFromAHeap) {
   u32 seed = 0;
   for (const std::size_t tiles : {1u, 2u, 31u, 32u, 33u, 500u, 3000u})
     for (const int eighths : {0, 1, 9, 16, 24, 40, 63, 64}) {  // of a tile's 8 bits
@@ -100,7 +100,7 @@ TEST(WidthAllocation, AsGreedyFromAHeap) {
     }
 }
 
-TEST(WidthAllocation, TiesAndOddNumbers) {
+TEST(BitAllocation, TiesAndOddNumbers) {
   // Few distinct costs, some of which differ by the ratio of two gains of one tile.
   const float odd[] = {0, 1, 1, 4, 0.25f, nan, infinity, -1, -infinity, 1e-45f, 3e38f, -0.0f};
   const double odd_squares[] = {1,    0,     4,     std::nan(""), HUGE_VAL, -1,
@@ -124,7 +124,7 @@ TEST(WidthAllocation, TiesAndOddNumbers) {
   }
 }
 
-TEST(WidthAllocation, NoneOfAllWidthsIsBetter) {
+TEST(BitAllocation, NoOtherBitsAreBetter) {
   u32 seed = 0;
   for (const std::size_t tiles : {1u, 2u, 3u, 4u}) {
     for (int round = 0; round < 6; ++round) {
@@ -133,12 +133,12 @@ TEST(WidthAllocation, NoneOfAllWidthsIsBetter) {
       if (round == 0) sensitivity[0] = 0;
       const auto squared = random_squares(tiles, seed);
       std::vector<double> best(8 * tiles + 1, HUGE_VAL);
-      std::vector<u8> widths(tiles, 1);
+      std::vector<u8> tile_bits(tiles, 1);
       for (u64 code = 0; code < u64(1) << (3 * tiles); ++code) {
         for (std::size_t t = 0; t < tiles; ++t)
-          widths[t] = static_cast<u8>(1 + (code >> (3 * t)) % 8);
-        double& least = best[std::accumulate(widths.begin(), widths.end(), std::size_t(0))];
-        least = std::min(least, variance(sensitivity, squared, widths));
+          tile_bits[t] = static_cast<u8>(1 + (code >> (3 * t)) % 8);
+        double& least = best[std::accumulate(tile_bits.begin(), tile_bits.end(), std::size_t(0))];
+        least = std::min(least, variance(sensitivity, squared, tile_bits));
       }
       for (const auto& engine : backends()) {
         for (u64 sum = tiles; sum <= 8 * tiles; ++sum) {
@@ -151,7 +151,7 @@ TEST(WidthAllocation, NoneOfAllWidthsIsBetter) {
   }
 }
 
-TEST(WidthAllocation, EqualTilesShareEvenly) {
+TEST(BitAllocation, EqualTilesShareEvenly) {
   for (const float s : {0.0f, 1.0f, nan, -1.0f, infinity}) {
     const std::vector<float> sensitivity(5, s);
     const std::vector<double> squared(5, 0.5);
@@ -164,7 +164,7 @@ TEST(WidthAllocation, EqualTilesShareEvenly) {
   }
 }
 
-TEST(WidthAllocation, WhatHasNoCostComesLast) {
+TEST(BitAllocation, WhatHasNoCostComesLast) {
   for (const auto& engine : backends()) {
     EXPECT_EQ(allocate(*engine, 12, {0, 1e-30f, nan, 0}, {1, 1e-30, 1, 1}),
               (std::vector<u8>{2, 8, 1, 1}));
@@ -172,34 +172,34 @@ TEST(WidthAllocation, WhatHasNoCostComesLast) {
   }
 }
 
-TEST(WidthAllocation, BadArgumentsAreNamedAndNothingIsWritten) {
+TEST(BitAllocation, BadArgumentsAreNamedAndNothingIsWritten) {
   const std::vector<float> s(4, 1);
   const std::vector<double> r(4, 1);
-  std::vector<u8> widths(4, 77);
+  std::vector<u8> tile_bits(4, 77);
   const auto expect = [&](const status& given, error code, const char* argument, i64 value) {
     EXPECT_EQ(given.code, code) << to_string(given);
     EXPECT_STREQ(given.argument, argument);
     EXPECT_EQ(given.value, value);
-    EXPECT_EQ(widths, std::vector<u8>(4, 77));
+    EXPECT_EQ(tile_bits, std::vector<u8>(4, 77));
   };
   for (const auto& engine : backends()) {
-    expect(engine->allocate_bits(3, s, r, widths), error::out_of_range, "sum_of_bits", 3);
-    expect(engine->allocate_bits(33, s, r, widths), error::out_of_range, "sum_of_bits", 33);
-    expect(engine->allocate_bits(8, {s.data(), 3}, r, widths), error::wrong_size, "sensitivity",
+    expect(engine->allocate_bits(3, s, r, tile_bits), error::out_of_range, "sum_of_bits", 3);
+    expect(engine->allocate_bits(33, s, r, tile_bits), error::out_of_range, "sum_of_bits", 33);
+    expect(engine->allocate_bits(8, {s.data(), 3}, r, tile_bits), error::wrong_size, "sensitivity",
            3);
-    expect(engine->allocate_bits(8, s, {r.data(), 5}, widths), error::wrong_size, "squared_range",
-           5);
-    expect(engine->allocate_bits(8, {nullptr, 4}, r, widths), error::null_pointer, "sensitivity",
+    expect(engine->allocate_bits(8, s, {r.data(), 5}, tile_bits), error::wrong_size,
+           "squared_range", 5);
+    expect(engine->allocate_bits(8, {nullptr, 4}, r, tile_bits), error::null_pointer, "sensitivity",
            0);
-    expect(engine->allocate_bits(8, s, {nullptr, 4}, widths), error::null_pointer,
+    expect(engine->allocate_bits(8, s, {nullptr, 4}, tile_bits), error::null_pointer,
            "squared_range", 0);
-    expect(engine->allocate_bits(8, s, r, {nullptr, 4}), error::null_pointer, "widths", 0);
+    expect(engine->allocate_bits(8, s, r, {nullptr, 4}), error::null_pointer, "tile_bits", 0);
     EXPECT_TRUE(engine->allocate_bits(0, {}, {}, {}));
   }
 }
 
-/// ActNN's step: a sensitivity per sample, widths of 2 bits on average.
-TEST(WidthAllocation, LowersTheWeightedErrorAtTheSameSize) {
+/// ActNN's step: a sensitivity per sample, 2 bits on average.
+TEST(BitAllocation, LowersTheWeightedErrorAtTheSameSize) {
   const extents shape{8, 2048};
   const i64 n = 8 * 2048;
   auto x = normal_floats(n, 5);
@@ -211,17 +211,17 @@ TEST(WidthAllocation, LowersTheWeightedErrorAtTheSameSize) {
   for (const auto& engine : backends()) {
     std::vector<double> squared(16);
     std::vector<float> sensitivity(16);
-    ASSERT_TRUE(engine->squared_ranges(uniform, const_values(x), squared));
+    ASSERT_TRUE(engine->squared_ranges(uniform, host::const_values(x), squared));
     ASSERT_TRUE(engine->expand_sensitivity(uniform, of_samples, sensitivity));
-    const auto widths = allocate(*engine, mixed.sum_of_bits(), sensitivity, squared);
+    const auto tile_bits = allocate(*engine, mixed.sum_of_bits(), sensitivity, squared);
     const auto error = [&](const std::vector<float>& y) {
       double sum = 0;
       for (std::size_t i = 0; i < x.size(); ++i)
         sum += static_cast<double>(of_samples[i / 2048]) * std::pow(double(y[i]) - x[i], 2);
       return sum;
     };
-    const auto blob = compress(*engine, mixed, bytes_of(x), dtype::f32, {1, 2}, widths);
-    const auto y = floats_of(decompress(*engine, mixed, blob, dtype::f32, widths));
+    const auto blob = compress(*engine, mixed, bytes_of(x), dtype::f32, {1, 2}, tile_bits);
+    const auto y = floats_of(decompress(*engine, mixed, blob, dtype::f32, tile_bits));
     EXPECT_LT(error(y), 0.5 * error(round_trip(*engine, uniform, x, {1, 2})));
   }
 }

@@ -236,5 +236,33 @@ TEST(Codebook, ProductsAsReference) {
   }
 }
 
+// Every 16-bit pattern of a gradient, dropped and kept: what is dropped is +0 whatever the signs
+// are.
+TEST(BugReports, Case136_OneBitDropsToPositiveZero) {
+  constexpr i64 n = 1 << 17;
+  const plan p = *plan::make_codes(1, {n});
+  std::vector<u8> kept(n);
+  for (std::size_t i = 0; i < n; ++i) kept[i] = i < n / 2 ? 1 : 0;
+  const auto blob = reference::pack(1, kept);
+  const float levels[][2] = {{0, 1}, {0, -1}, {-0.0f, 0.7f}, {0, -0.7f}, {-0.0f, -3}, {-2, 0}};
+  for (const dtype type : all_types) {
+    std::vector<u8> g;
+    for (i64 i = 0; i < n; ++i) {  // f32: as its upper half
+      if (type == dtype::f32) g.insert(g.end(), {u8(i * 7), u8(i * 3)});
+      g.insert(g.end(), {u8(i), u8(i >> 8)});
+    }
+    for (const auto& pair : levels) {
+      codebook book = positive_codebook(pair[0], pair[1]);
+      const auto expected = map_elements(g, type, [&](float value, std::size_t i) {
+        const float level = pair[kept[i]];
+        return level == 0.0f ? 0.0f : value * level;
+      });
+      for (const auto& engine : backends())
+        EXPECT_TRUE(unpack_multiply(*engine, p, blob, book, g, type) == expected)
+            << engine->name() << " " << name(type) << " " << pair[0] << ", " << pair[1];
+    }
+  }
+}
+
 }  // namespace
 }  // namespace furl::test

@@ -22,14 +22,15 @@ struct measured {
 };
 
 measured measure(backend& engine, const plan& p, const std::vector<u8>& x, dtype type,
-                 const std::vector<u8>& blob, const std::vector<u8>& widths = {},
+                 const std::vector<u8>& blob, const std::vector<u8>& tile_bits = {},
                  misalignment where = {}) {
   const guarded_buffer elements(x, where.bytes);
   const guarded_buffer content(blob);
   const quality unset{-7, -7, -7};
   measured out{std::vector<quality>(static_cast<std::size_t>(p.num_groups()), unset), unset};
-  const status s = engine.measure(p, {elements.data(), type, p.num_elements()},
-                                  {content.data(), content.size()}, out.groups, &out.total, widths);
+  const status s =
+      engine.measure(p, {elements.data(), type, p.num_elements()}, {content.data(), content.size()},
+                     out.groups, &out.total, tile_bits);
   EXPECT_TRUE(s) << to_string(s);
   return out;
 }
@@ -83,6 +84,7 @@ measured as_reference(const reference::problem& p, const std::vector<u8>& x, dty
     }
     for (int k = 0; k < 3; ++k) all[k].push_back(sum_group(of_group[k], group));
     out.groups.push_back({all[0].back(), all[1].back(), all[2].back()});
+    EXPECT_EQ(out.groups.back().is_poisoned(), std::isnan(values[begin]));
   }
   if (!out.groups.empty())
     out.total = {sum_neighbours(all[0]), sum_neighbours(all[1]), sum_neighbours(all[2])};
@@ -165,6 +167,26 @@ TEST(Measure, SpecialValues) {
   codec c;
   c.meta = dtype::f32;
   expect_as_reference({c, {3000}, {}}, bytes_of(x), dtype::f32);
+}
+
+TEST(BugReports, Case142_PoisonedGroupsAreKnown) {
+  auto x = normal_floats(5000, 9);
+  x[300] = -3e38f;  // finite, and a range that is not
+  x[301] = 3e38f;
+  x[2000] = std::numeric_limits<float>::quiet_NaN();
+  x[4999] = std::numeric_limits<float>::infinity();
+  for (const extents& window : {extents{}, extents{8}}) {
+    codec c;
+    c.window = window;
+    const plan p = make_plan(c, {5000});
+    for (const auto& engine : backends()) {
+      const auto blob = compress(*engine, p, x, {5, 6});
+      const measured found = measure(*engine, p, bytes_of(x), dtype::f32, blob);
+      EXPECT_TRUE(found.total.is_poisoned());
+      for (std::size_t group = 0; group < 20; ++group)
+        EXPECT_EQ(found.groups[group].is_poisoned(), group == 1 || group == 7 || group == 19);
+    }
+  }
 }
 
 TEST(Measure, SaysWhatTheNamesSay) {

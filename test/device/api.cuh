@@ -5,11 +5,13 @@
 // Inputs of the tests of the device API, and what the host engine makes of them.
 
 #include <gtest/gtest.h>
+#include <thrust/device_vector.h>
 
 #include <algorithm>
 #include <functional>
 #include <vector>
 
+#include "device/buffer.cuh"
 #include "device/device.hpp"
 #include "device/library.cuh"
 #include "support/backend.hpp"
@@ -32,29 +34,26 @@ inline plan make_plan() {
   return *plan::make(c, {num_elements});
 }
 
+/// A mixed plan, and the bits of its tiles.
 struct mixed_setup {
-  std::vector<u8> widths;
-  plan p;
+  std::vector<u8> tile_bits = {3, 8, 1, 2, 5};
+  plan p = *plan::make_mixed({}, {num_elements}, 19);
 };
 
-inline mixed_setup make_mixed_plan() {
-  std::vector<u8> widths = {3, 8, 1, 2, 5};
-  return {widths, *plan::make_mixed({}, {num_elements}, 19)};
-}
-
 inline std::vector<u8> host_blob(const plan& p, const std::vector<float>& x, random_key key,
-                                 const std::vector<u8>& widths = {}) {
+                                 const std::vector<u8>& tile_bits = {}) {
   alignas(16) static u8 memory[1 << 16];
-  const status s = make_host_backend(1)->compress(p, x, {memory, p.size_bytes()}, key, widths);
+  const status s = make_host_backend(1)->compress(p, x, {memory, p.size_bytes()}, key, tile_bits);
   EXPECT_TRUE(s) << to_string(s);
   return {memory, memory + p.size_bytes()};
 }
 
-inline std::vector<float> host_values(const plan& p, const std::vector<u8>& blob) {
+inline std::vector<float> host_values(const plan& p, const std::vector<u8>& blob,
+                                      const std::vector<u8>& tile_bits = {}) {
   alignas(16) static u8 memory[1 << 16];
   std::copy(blob.begin(), blob.end(), memory);
   std::vector<float> y(std::size_t(p.num_elements()));
-  EXPECT_TRUE(make_host_backend(1)->decompress(p, {memory, blob.size()}, y));
+  EXPECT_TRUE(make_host_backend(1)->decompress(p, {memory, blob.size()}, y, tile_bits));
   return y;
 }
 
@@ -63,8 +62,8 @@ struct floats : device_buffer {
   explicit floats(const std::vector<float>& content) : device_buffer(content.size() * 4) {
     write(content.data());
   }
-  values view() const { return {as<float>(), i64(size() / 4)}; }
-  const_values const_view() const { return {as<const float>(), i64(size() / 4)}; }
+  furl::values view() const { return {as<float>(), size() / 4}; }
+  furl::const_values const_view() const { return {as<const float>(), size() / 4}; }
   std::vector<float> read_back() const {
     std::vector<float> out(size() / 4);
     read(out.data());
@@ -79,8 +78,8 @@ struct device_array : device_buffer {
   explicit device_array(const std::vector<T>& content) : device_array(content.size()) {
     write(content.data());
   }
-  furl::span<T> view() const { return {as<T>(), i64(size() / sizeof(T))}; }
-  furl::span<const T> const_view() const { return {as<const T>(), i64(size() / sizeof(T))}; }
+  furl::span<T> view() const { return {as<T>(), size() / sizeof(T)}; }
+  furl::span<const T> const_view() const { return {as<const T>(), size() / sizeof(T)}; }
   std::vector<T> read_back() const {
     std::vector<T> out(size() / sizeof(T));
     read(out.data());
@@ -88,12 +87,33 @@ struct device_array : device_buffer {
   }
 };
 
-inline bytes view(const device_buffer& buffer) {
+inline furl::bytes view(const device_buffer& buffer) {
   return {buffer.data(), buffer.size()};
 }
-inline const_bytes const_view(const device_buffer& buffer) {
+inline furl::const_bytes const_view(const device_buffer& buffer) {
   return {buffer.data(), buffer.size()};
 }
+
+/// What a mixed plan takes beside its arrays.
+class mixed_options {
+ public:
+  mixed_options(const mixed_setup& mixed, cudaStream_t stream)
+      : tile_bits_(mixed.tile_bits), index_(tile_index_bytes(mixed.p)) {
+    EXPECT_TRUE(index_tiles(mixed.p, tile_bits_, view(index_), stream));
+  }
+  options get() const {
+    options o;
+    o.tile_bits = tile_bits_;
+    o.tile_index = const_view(index_);
+    return o;
+  }
+  /// To break it.
+  const device_buffer& index() const { return index_; }
+
+ private:
+  thrust::device_vector<u8> tile_bits_;
+  device_buffer index_;
+};
 
 /// What a stream is given in `record`, as a graph.
 class captured {
@@ -110,6 +130,11 @@ class captured {
   }
   captured(const captured&) = delete;
   captured& operator=(const captured&) = delete;
+  std::size_t num_nodes() const {
+    std::size_t count = 0;
+    require(cudaGraphGetNodes(graph_, nullptr, &count));
+    return count;
+  }
   void replay(const scoped_stream& stream) const {
     require(cudaGraphLaunch(exec_, stream));
     stream.wait();

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "device/backend.hpp"
-#include "device/device.hpp"
+#include "device/buffer.cuh"
 #include "device/library.cuh"
 
 namespace furl::test {
@@ -21,6 +21,7 @@ const_values const_view(values v) {
 }
 
 /// The device's copy of an array in host memory, made only if the pointer is not null.
+template <class Buffer>
 class mirror {
  public:
   template <class T>
@@ -35,7 +36,7 @@ class mirror {
       : mirror(v.data, bytes_of(v.num_elements, v.type), u64(size_bytes(v.type))) {}
   void* data() const { return buffer_ ? buffer_->data() : nullptr; }
   template <class T>
-  span<T> view(span<T> host) const {
+  furl::span<T> view(span<T> host) const {
     return {static_cast<T*>(data()), host.size};
   }
   void copy_back(void* host) const {
@@ -43,28 +44,28 @@ class mirror {
   }
 
  private:
-  std::optional<device_buffer> buffer_;
+  std::optional<Buffer> buffer_;
 };
+using input = mirror<device_input>;    // of what a call reads
+using output = mirror<device_buffer>;  // of what it may write
 
 /// An input and an output, which are one array on the device if they are in host memory.
 class elementwise {
  public:
-  elementwise(const_values input, values output)
-      : in_place_(output.data == input.data),
-        input_(input),
-        output_(in_place_ ? const_values{nullptr, output.type, 0} : const_view(output)) {}
-  const_values input(const_values host) const {
-    return {input_.data(), host.type, host.num_elements};
+  elementwise(const_values x, values y)
+      : in_place_(y.data == x.data),
+        read_(in_place_ ? const_values{nullptr, x.type, 0} : x),
+        written_(in_place_ ? x : const_view(y)) {}
+  const_values input_of(const_values host) const {
+    return {in_place_ ? written_.data() : read_.data(), host.type, host.num_elements};
   }
-  values output(values host) const { return {written().data(), host.type, host.num_elements}; }
-  void copy_back(values host) const { written().copy_back(host.data); }
+  values output_of(values host) const { return {written_.data(), host.type, host.num_elements}; }
+  void copy_back(values host) const { written_.copy_back(host.data); }
 
  private:
-  const mirror& written() const { return in_place_ ? input_ : output_; }
-
   bool in_place_;
-  mirror input_;
-  mirror output_;
+  input read_;
+  output written_;
 };
 
 class device_backend final : public backend {
@@ -73,12 +74,12 @@ class device_backend final : public backend {
 
   status compress(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths,
                   const given_ranges& ranges) override {
-    const mirror in(x);
-    const mirror out(blob.data, blob.size_bytes);
-    const mirror tile_widths(widths.data, widths.size_bytes);
-    const mirror pairs(span<const float>{ranges.pairs, 2 * ranges.num_pairs});
-    const device_buffer workspace(workspace_bytes(p));
-    options o = options_of(widths, tile_widths, workspace);
+    const input in(x);
+    const output out(blob.data, blob.size_bytes);
+    const input tile_widths(widths.data, widths.size_bytes);
+    const input pairs(span<const float>{ranges.pairs, 2 * ranges.num_pairs});
+    const device_buffer index(tile_index_bytes(p));
+    options o = options_of(p, widths, tile_widths, index);
     o.ranges = ranges;
     o.ranges.pairs = static_cast<const float*>(pairs.data());
     const status s = furl::compress(p, {in.data(), x.type, x.num_elements},
@@ -96,8 +97,8 @@ class device_backend final : public backend {
   }
 
   status pack(const plan& p, const_bytes codes, bytes blob) override {
-    const mirror in(codes.data, codes.size_bytes);
-    const mirror out(blob.data, blob.size_bytes);
+    const input in(codes.data, codes.size_bytes);
+    const output out(blob.data, blob.size_bytes);
     const status s =
         furl::pack(p, {in.data(), codes.size_bytes}, {out.data(), blob.size_bytes}, stream_);
     stream_.wait();
@@ -105,8 +106,8 @@ class device_backend final : public backend {
     return s;
   }
   status unpack(const plan& p, const_bytes blob, bytes codes) override {
-    const mirror in(blob.data, blob.size_bytes);
-    const mirror out(codes.data, codes.size_bytes);
+    const input in(blob.data, blob.size_bytes);
+    const output out(codes.data, codes.size_bytes);
     const status s =
         furl::unpack(p, {in.data(), blob.size_bytes}, {out.data(), codes.size_bytes}, stream_);
     stream_.wait();
@@ -115,8 +116,8 @@ class device_backend final : public backend {
   }
 
   status squared_ranges(const plan& p, const_values x, span<double> squared) override {
-    const mirror in(x.data, bytes_of(x.num_elements, x.type), u64(size_bytes(x.type)));
-    const mirror out(squared);
+    const input in(x.data, bytes_of(x.num_elements, x.type), u64(size_bytes(x.type)));
+    const output out(squared);
     const status s =
         furl::squared_ranges(p, {in.data(), x.type, x.num_elements}, out.view(squared), stream_);
     stream_.wait();
@@ -125,9 +126,9 @@ class device_backend final : public backend {
   }
   status squared_ranges(const plan& p, const_bytes blob, span<double> squared,
                         const_bytes widths) override {
-    const mirror in(blob.data, blob.size_bytes);
-    const mirror out(squared);
-    const mirror tile_widths(widths.data, widths.size_bytes);
+    const input in(blob.data, blob.size_bytes);
+    const output out(squared);
+    const input tile_widths(widths.data, widths.size_bytes);
     options o;
     o.tile_bits = {tile_widths.data(), widths.size_bytes};
     const status s = furl::squared_ranges(p, const_bytes{in.data(), blob.size_bytes},
@@ -138,31 +139,31 @@ class device_backend final : public backend {
   }
   status expand_sensitivity(const plan& p, span<const float> of_parts,
                             span<float> of_tiles) override {
-    const mirror in(of_parts);
-    const mirror out(of_tiles);
+    const input in(of_parts);
+    const output out(of_tiles);
     const status s = furl::expand_sensitivity(p, in.view(of_parts), out.view(of_tiles), stream_);
     stream_.wait();
     out.copy_back(of_tiles.data);
     return s;
   }
   status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
-                         span<const double> squared_range, bytes widths) override {
-    const mirror sensitivities(sensitivity);
-    const mirror ranges(squared_range);
-    const mirror out(widths.data, widths.size_bytes);
-    const device_buffer workspace(allocation_workspace_bytes(i64(widths.size_bytes)));
+                       span<const double> squared_range, bytes tile_bits) override {
+    const input sensitivities(sensitivity);
+    const input ranges(squared_range);
+    const output out(tile_bits.data, tile_bits.size_bytes);
+    const device_buffer workspace(allocation_workspace_bytes(i64(tile_bits.size_bytes)));
     const status s = furl::allocate_bits(
         sum_of_bits, sensitivities.view(sensitivity), ranges.view(squared_range),
-        {out.data(), widths.size_bytes}, {workspace.data(), workspace.size()}, stream_);
+        {out.data(), tile_bits.size_bytes}, {workspace.data(), workspace.size()}, stream_);
     stream_.wait();
-    out.copy_back(widths.data);
+    out.copy_back(tile_bits.data);
     return s;
   }
 
   status pack(const plan& p, const_values x, const codebook& book, bytes blob,
               random_key key) override {
-    const mirror in(x);
-    const mirror out(blob.data, blob.size_bytes);
+    const input in(x);
+    const output out(blob.data, blob.size_bytes);
     const status s = furl::pack(p, {in.data(), x.type, x.num_elements}, book,
                                 {out.data(), blob.size_bytes}, key, stream_);
     stream_.wait();
@@ -170,8 +171,8 @@ class device_backend final : public backend {
     return s;
   }
   status unpack(const plan& p, const_bytes blob, const codebook& book, values y) override {
-    const mirror in(blob.data, blob.size_bytes);
-    const mirror out(const_view(y));
+    const input in(blob.data, blob.size_bytes);
+    const output out(const_view(y));
     const status s = furl::unpack(p, {in.data(), blob.size_bytes}, book,
                                   {out.data(), y.type, y.num_elements}, stream_);
     stream_.wait();
@@ -180,28 +181,28 @@ class device_backend final : public backend {
   }
   status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, const_values g,
                          values out) override {
-    const mirror packed(blob.data, blob.size_bytes);
+    const input packed(blob.data, blob.size_bytes);
     const elementwise arrays(g, out);
     const status s = furl::unpack_multiply(p, {packed.data(), blob.size_bytes}, book,
-                                           arrays.input(g), arrays.output(out), stream_);
+                                           arrays.input_of(g), arrays.output_of(out), stream_);
     stream_.wait();
     arrays.copy_back(out);
     return s;
   }
   status relu(const plan& p, const_values x, values y, bytes blob) override {
     const elementwise arrays(x, y);
-    const mirror mask(blob.data, blob.size_bytes);
-    const status s =
-        furl::relu(p, arrays.input(x), arrays.output(y), {mask.data(), blob.size_bytes}, stream_);
+    const output mask(blob.data, blob.size_bytes);
+    const status s = furl::relu(p, arrays.input_of(x), arrays.output_of(y),
+                                {mask.data(), blob.size_bytes}, stream_);
     stream_.wait();
     arrays.copy_back(y);
     mask.copy_back(blob.data);
     return s;
   }
   status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob) override {
-    const mirror in(x);
-    const mirror out(const_view(y));
-    const mirror indices(blob.data, blob.size_bytes);
+    const input in(x);
+    const output out(const_view(y));
+    const output indices(blob.data, blob.size_bytes);
     const status s =
         furl::max_pool(p, {in.data(), x.type, x.num_elements}, {out.data(), y.type, y.num_elements},
                        {indices.data(), blob.size_bytes}, stream_);
@@ -212,9 +213,9 @@ class device_backend final : public backend {
   }
   status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values g,
                            values out) override {
-    const mirror indices(blob.data, blob.size_bytes);
-    const mirror in(g);
-    const mirror gathered(const_view(out));
+    const input indices(blob.data, blob.size_bytes);
+    const input in(g);
+    const output gathered(const_view(out));
     const status s = furl::max_pool_backward(
         p, {indices.data(), blob.size_bytes}, {in.data(), g.type, g.num_elements},
         {gathered.data(), out.type, out.num_elements}, stream_);
@@ -224,7 +225,7 @@ class device_backend final : public backend {
   }
   status dropout(const_values x, double p, values y, random_key key) override {
     const elementwise arrays(x, y);
-    const status s = furl::dropout(arrays.input(x), p, arrays.output(y), key, stream_);
+    const status s = furl::dropout(arrays.input_of(x), p, arrays.output_of(y), key, stream_);
     stream_.wait();
     arrays.copy_back(y);
     return s;
@@ -232,8 +233,8 @@ class device_backend final : public backend {
   status dropout(const plan& codes, const_values x, double p, values y, bytes blob,
                  random_key key) override {
     const elementwise arrays(x, y);
-    const mirror mask(blob.data, blob.size_bytes);
-    const status s = furl::dropout(codes, arrays.input(x), p, arrays.output(y),
+    const output mask(blob.data, blob.size_bytes);
+    const status s = furl::dropout(codes, arrays.input_of(x), p, arrays.output_of(y),
                                    {mask.data(), blob.size_bytes}, key, stream_);
     stream_.wait();
     arrays.copy_back(y);
@@ -242,16 +243,17 @@ class device_backend final : public backend {
   }
   status measure(const plan& p, const_values x, const_bytes blob, span<quality> groups,
                  quality* total, const_bytes widths) override {
-    const mirror elements(x);
-    const mirror in(blob.data, blob.size_bytes);
-    const mirror of_groups(groups);
-    const mirror of_all(total, sizeof *total, sizeof(double));
-    const mirror tile_widths(widths.data, widths.size_bytes);
+    const input elements(x);
+    const input in(blob.data, blob.size_bytes);
+    const output of_groups(groups);
+    const output of_all(total, sizeof *total, sizeof(double));
+    const input tile_widths(widths.data, widths.size_bytes);
+    const device_buffer index(tile_index_bytes(p));
     const device_buffer workspace(measure_workspace_bytes(p));
-    const status s =
-        furl::measure(p, {elements.data(), x.type, x.num_elements}, {in.data(), blob.size_bytes},
-                      of_groups.view(groups), static_cast<quality*>(of_all.data()), stream_,
-                      options_of(widths, tile_widths, workspace));
+    const status s = furl::measure(
+        p, {elements.data(), x.type, x.num_elements}, {in.data(), blob.size_bytes},
+        of_groups.view(groups), static_cast<quality*>(of_all.data()),
+        {workspace.data(), workspace.size()}, stream_, options_of(p, widths, tile_widths, index));
     stream_.wait();
     of_groups.copy_back(groups.data);
     of_all.copy_back(total);
@@ -259,23 +261,26 @@ class device_backend final : public backend {
   }
 
  private:
-  static options options_of(const_bytes widths, const mirror& copy,
-                            const device_buffer& workspace) {
+  /// With the index of the tiles, made here if the bits are as many as the plan has tiles.
+  options options_of(const plan& p, const_bytes widths, const input& copy,
+                     const device_buffer& index) const {
     options o;
     o.tile_bits = {copy.data(), widths.size_bytes};
-    o.workspace = {workspace.data(), workspace.size()};
+    if (p.kind() != plan_kind::mixed) return o;
+    o.tile_index = {index.data(), index.size()};
+    (void)index_tiles(p, o.tile_bits, {index.data(), index.size()}, stream_);
     return o;
   }
 
   template <class Function>
   status restore(const plan& p, const_bytes blob, values y, const_bytes widths,
                  const Function& function) {
-    const mirror in(blob.data, blob.size_bytes);
-    const mirror out(const_view(y));
-    const mirror tile_widths(widths.data, widths.size_bytes);
-    const device_buffer workspace(workspace_bytes(p));
+    const input in(blob.data, blob.size_bytes);
+    const output out(const_view(y));
+    const input tile_widths(widths.data, widths.size_bytes);
+    const device_buffer index(tile_index_bytes(p));
     const status s = function(p, {in.data(), blob.size_bytes}, {out.data(), y.type, y.num_elements},
-                              stream_, options_of(widths, tile_widths, workspace));
+                              stream_, options_of(p, widths, tile_widths, index));
     stream_.wait();
     out.copy_back(y.data);
     return s;

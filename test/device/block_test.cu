@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "device/device.hpp"
+#include "device/buffer.cuh"
 #include "furl/furl.cuh"
 
 namespace furl::test {
@@ -113,9 +113,9 @@ TEST(block, GridsOfAnySizeWriteTheSame) {
   for (const unsigned blocks : {1u, 3u, 11u}) {
     const device_buffer blob(p.size_bytes());
     const device_buffer y(x.size() * 4);
-    kernel::compress<<<blocks, kernel::block_threads>>>(layout, in.as<const float>(), blob.data(),
-                                                        kernel::key_argument{{1, 2}, nullptr});
-    kernel::decompress<float, kernel::output::replace>
+    kernel::compress<float, kernel::architectures><<<blocks, kernel::block_threads>>>(
+        layout, in.as<const float>(), blob.data(), kernel::key_argument{{1, 2}, nullptr});
+    kernel::decompress<float, kernel::output::replace, kernel::architectures>
         <<<blocks, kernel::block_threads>>>(layout, blob.data(), y.as<float>());
     auto written = blob.bytes();
     const auto values = y.bytes();

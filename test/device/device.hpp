@@ -3,15 +3,10 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
-#include <string>
-#include <vector>
-
-#include "furl/config.hpp"
 
 namespace furl::test {
 
@@ -45,46 +40,6 @@ class scoped_stream {
 
  private:
   cudaStream_t stream_ = nullptr;
-};
-
-/// Device memory of an exact size, so that an access outside of it is one outside of an allocation,
-/// `misalignment` bytes behind a boundary of 256.
-class device_buffer {
- public:
-  explicit device_buffer(u64 size, u64 misalignment = 0)
-      : size_(static_cast<std::size_t>(size)), misalignment_(misalignment) {
-    require(cudaMalloc(&base_, size_ + misalignment_ + (size_ + misalignment_ == 0 ? 1 : 0)));
-  }
-  explicit device_buffer(const std::vector<u8>& content, u64 misalignment = 0)
-      : device_buffer(content.size(), misalignment) {
-    write(content.data());
-  }
-  ~device_buffer() { (void)cudaFree(base_); }
-  device_buffer(const device_buffer&) = delete;
-  device_buffer& operator=(const device_buffer&) = delete;
-
-  u8* data() const { return static_cast<u8*>(base_) + misalignment_; }
-  template <class T>
-  T* as() const {
-    return reinterpret_cast<T*>(data());
-  }
-  std::size_t size() const { return size_; }
-  void write(const void* from) const {
-    if (size_ > 0) require(cudaMemcpy(data(), from, size_, cudaMemcpyHostToDevice));
-  }
-  void read(void* to) const {
-    if (size_ > 0) require(cudaMemcpy(to, data(), size_, cudaMemcpyDeviceToHost));
-  }
-  std::vector<u8> bytes() const {
-    std::vector<u8> out(size_);
-    read(out.data());
-    return out;
-  }
-
- private:
-  void* base_ = nullptr;
-  std::size_t size_;
-  u64 misalignment_;
 };
 
 }  // namespace furl::test

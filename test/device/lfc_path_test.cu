@@ -15,13 +15,10 @@
 namespace furl::test {
 namespace {
 
-using kernel::lfc_path;
-using kernel::lfc_source;
-
 lfc_source choose(const extents& shape, const extents& window) {
   codec c;
   c.window = window;
-  return kernel::choose_lfc_source(plan::make(c, shape)->grid());
+  return choose_lfc_source(plan::make(c, shape)->grid());
 }
 
 TEST(LfcPath, ImagesGoThroughSlots) {
@@ -78,7 +75,7 @@ TEST(LfcPath, SharedMemoryHoldsEveryRun) {
                                            : extents{1, 1, 2 + below(7)};
     const lfc_source s = choose(shape, window);
     EXPECT_LE(s.shared_bytes, 48u << 10);
-    EXPECT_LE(s.tiles_per_block, kernel::detail::max_tiles(s.path));
+    EXPECT_LE(s.tiles_per_block, detail::max_tiles(s.path));
     if (s.path != lfc_path::slots && s.path != lfc_path::columns) continue;
     const i64 n = shape[0] * shape[1] * shape[2];
     const i64 run_elements = i64(s.run_elements());

@@ -16,32 +16,36 @@
                                        const options&);                                            \
   storage template status decompress_add<>(const plan&, const_bytes, values, cudaStream_t,         \
                                            const options&);                                        \
-  storage template status pack<>(const plan&, const_bytes, bytes, cudaStream_t);                   \
-  storage template status unpack<>(const plan&, const_bytes, bytes, cudaStream_t);                 \
+  storage template status pack<>(const plan&, const_bytes, bytes, cudaStream_t, const options&);   \
+  storage template status unpack<>(const plan&, const_bytes, bytes, cudaStream_t, const options&); \
   storage template status pack<>(const plan&, const_values, const codebook&, bytes, random_key,    \
                                  cudaStream_t, const options&);                                    \
   storage template status unpack<>(const plan&, const_bytes, const codebook&, values,              \
-                                   cudaStream_t);                                                  \
+                                   cudaStream_t, const options&);                                  \
   storage template status unpack_multiply<>(const plan&, const_bytes, const codebook&,             \
-                                            const_values, values, cudaStream_t);                   \
-  storage template status relu<>(const plan&, const_values, values, bytes, cudaStream_t);          \
+                                            const_values, values, cudaStream_t, const options&);   \
+  storage template status relu<>(const plan&, const_values, values, bytes, cudaStream_t,           \
+                                 const options&);                                                  \
   storage template status max_pool<>(const max_pool_plan&, const_values, values, bytes,            \
-                                     cudaStream_t);                                                \
+                                     cudaStream_t, const options&);                                \
   storage template status max_pool_backward<>(const max_pool_plan&, const_bytes, const_values,     \
-                                              values, cudaStream_t);                               \
+                                              values, cudaStream_t, const options&);               \
   storage template status dropout<>(const_values, double, values, random_key, cudaStream_t,        \
                                     const options&);                                               \
   storage template status dropout<>(const plan&, const_values, double, values, bytes, random_key,  \
                                     cudaStream_t, const options&);                                 \
   storage template status measure<>(const plan&, const_values, const_bytes, span<quality>,         \
-                                    quality*, cudaStream_t, const options&);                       \
-  storage template status squared_ranges<>(const plan&, const_values, span<double>, cudaStream_t); \
+                                    quality*, bytes, cudaStream_t, const options&);                \
+  storage template status squared_ranges<>(const plan&, const_values, span<double>, cudaStream_t,  \
+                                           const options&);                                        \
   storage template status squared_ranges<>(const plan&, const_bytes, span<double>, cudaStream_t,   \
                                            const options&);                                        \
   storage template status expand_sensitivity<>(const plan&, span<const float>, span<float>,        \
-                                               cudaStream_t);                                      \
-  storage template status allocate_bits<>(u64, span<const float>, span<const double>, bytes,     \
-                                            bytes, cudaStream_t)
+                                               cudaStream_t, const options&);                      \
+  storage template status allocate_bits<>(u64, span<const float>, span<const double>, bytes,       \
+                                          bytes, cudaStream_t, const options&);                    \
+  storage template status index_tiles<>(const plan&, const_bytes, bytes, cudaStream_t,             \
+                                        const options&)
 
 namespace furl {
 FURL_TEST_LIBRARY(extern);

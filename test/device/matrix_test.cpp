@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <random>
 #include <string>
 #include <vector>
@@ -194,6 +195,44 @@ TEST(matrix, LowFrequencyComponent) {
         ++turn;
       }
     }
+  }
+  RecordProperty("plans", all.count);
+}
+
+/// Shapes with dimensions of one element, windows wider than a dimension, and all in between.
+TEST(matrix, AnyShapeAndWindow) {
+  comparison all;
+  std::mt19937 random(11);
+  const auto one_of = [&](std::initializer_list<i64> sizes) {
+    return sizes.begin()[random() % sizes.size()];
+  };
+  for (int turn = 0; turn < 240; ++turn) {
+    const int rank = 1 + int(random() % 6);
+    extents shape;
+    codec c;
+    shape.rank = c.window.rank = rank;
+    const int first_pooled = int(random() % u32(rank));
+    i64 product = 1;
+    i64 of_cell = 1;
+    for (int d = 0; d < rank; ++d) {
+      const i64 size = one_of({1, 1, 2, 3, 4, 7, 8, 16, 33, 64, 197});
+      shape.size[d] = product * size <= 30000 ? size : 1;
+      product *= shape[d];
+      const i64 width = one_of({2, 3, 4, 7, 8, 8, 8, 16, 64});
+      const bool is_pooled = d >= first_pooled && d < first_pooled + 3;
+      c.window.size[d] = is_pooled && of_cell * width <= max_cell_elements ? width : 1;
+      // Once a width is 1, those that follow must be, too: pooled dimensions are consecutive.
+      if (is_pooled && c.window[d] == 1) of_cell = max_cell_elements;
+      of_cell *= c.window[d];
+    }
+    c.bits = 1 + turn % 8;
+    c.group = 32 << turn % 6;
+    c.meta = turn % 2 == 0 ? dtype::bf16 : dtype::f32;
+    const dtype type = all_types[turn % 3];
+    const u64 misalignment = turn % 5 == 0 ? 1 : 0;
+    SCOPED_TRACE(describe(c, shape, type, misalignment));
+    all.run(*plan::make(c, shape), type, misalignment, turn % 4 == 1);
+    if (HasFatalFailure()) return;
   }
   RecordProperty("plans", all.count);
 }

@@ -41,13 +41,12 @@ TEST(device_measure, AGraphUsesRangesAndMeasures) {
     const device_buffer workspace(measure_workspace_bytes(p));
     EXPECT_EQ(workspace.size(), 2 * sizeof(quality));
     options o;
-    o.workspace = view(workspace);
     o.ranges = given_ranges::of_channels(ranges.as<float>(), 4, 0);
     const captured graph(stream, [&] {
       widen<<<1, 32, 0, stream>>>(ranges.as<float>(), 8);
       EXPECT_TRUE(compress(p, elements.const_view(), view(blob), {1, 2}, stream, o));
       EXPECT_TRUE(measure(p, elements.const_view(), const_view(blob), groups.view(),
-                          total.as<quality>(), stream, o));
+                          total.as<quality>(), view(workspace), stream));
     });
     const auto on_host = make_host_backend(1);
     for (int replay = 0; replay < 3; ++replay) {
@@ -81,32 +80,28 @@ TEST(device_measure, BadMemoryIsNamedAndNothingIsWritten) {
   const device_buffer workspace(measure_workspace_bytes(p) + 8);
   std::vector<float> host_pair = {-1, 1};
   std::vector<quality> host_groups(1500);
-  options o;
-  o.workspace = {workspace.data(), measure_workspace_bytes(p)};
+  const bytes space{workspace.data(), measure_workspace_bytes(p)};
   const auto expect = [&](const status& given, error code, const char* argument) {
     EXPECT_EQ(given.code, code) << to_string(given);
     EXPECT_STREQ(given.argument, argument);
   };
   quality* const total = groups.as<quality>() + 1500;
-  const auto run = [&](furl::span<quality> of_groups, quality* of_all, const options& with) {
-    return measure(p, x.const_view(), const_view(blob), of_groups, of_all, stream, with);
+  const auto run = [&](span<quality> of_groups, quality* of_all, bytes scratch) {
+    return measure(p, x.const_view(), const_view(blob), of_groups, of_all, scratch, stream);
   };
   const furl::span<quality> some{groups.as<quality>(), 1500};
-  expect(run(host_groups, total, o), error::wrong_memory, "groups");
-  expect(run(some, host_groups.data(), o), error::wrong_memory, "total");
-  expect(run({reinterpret_cast<quality*>(groups.data() + 4), 1500}, total, o), error::misaligned,
-         "groups");
-  expect(run(some, reinterpret_cast<quality*>(groups.data() + 36004), o), error::misaligned,
+  const furl::span<quality> misaligned{reinterpret_cast<quality*>(groups.data() + 4), 1500};
+  expect(run(host_groups, total, space), error::wrong_memory, "groups");
+  expect(run(some, host_groups.data(), space), error::wrong_memory, "total");
+  expect(run(misaligned, total, space), error::misaligned, "groups");
+  expect(run(some, reinterpret_cast<quality*>(groups.data() + 36004), space), error::misaligned,
          "total");
-  expect(run(some, groups.as<quality>() + 1499, o), error::overlap, "total");
-  expect(run({reinterpret_cast<quality*>(x.data()), 1500}, total, o), error::overlap, "groups");
-  options other = o;
-  --other.workspace.size_bytes;
-  expect(run(some, total, other), error::wrong_size, "options.workspace");
-  other.workspace = {nullptr, workspace.size()};
-  expect(run(some, total, other), error::null_pointer, "options.workspace");
-  other.workspace = {workspace.data() + 4, o.workspace.size_bytes};
-  expect(run(some, total, other), error::misaligned, "options.workspace");
+  expect(run(some, total, {host_groups.data(), space.size_bytes}), error::wrong_memory,
+         "workspace");
+  expect(run(some, total, {space.data, space.size_bytes - 1}), error::wrong_size, "workspace");
+  expect(run(some, total, {nullptr, space.size_bytes}), error::null_pointer, "workspace");
+  expect(run(some, total, {workspace.data() + 4, space.size_bytes}), error::misaligned,
+         "workspace");
   const auto compress_with = [&](const given_ranges& ranges) {
     options with;
     with.ranges = ranges;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/buffer.cuh"
 #include "device/device.hpp"
 #include "device/library.cuh"
 
@@ -104,8 +105,12 @@ TEST(device_stash, HoldsWhatACodebookMakes) {
   const plan codes = *plan::make_codes(1, {num_elements});
   const codebook book = positive_codebook(-2.0f, 3.0f);
   {
-    const auto kept =
-        stash::pack(codes, s.in(), book, {1, 2}, s.stream, {}, memory.make_allocator());
+    const auto kept = stash::make(
+        codes,
+        [&](bytes blob) {
+          return pack(codes, s.in(), book, blob, {1, 2}, s.stream);
+        },
+        s.stream, memory.make_allocator());
     ASSERT_TRUE(kept) << to_string(kept.status());
     EXPECT_EQ(memory.live_bytes, codes.size_bytes());
     EXPECT_EQ(kept->blob().size_bytes, codes.size_bytes());
@@ -114,7 +119,10 @@ TEST(device_stash, HoldsWhatACodebookMakes) {
     const auto x = read_floats(s.x);
     const auto y = read_floats(s.y);
     for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], x[i] > 0.0f ? 3.0f : -2.0f);
-    EXPECT_EQ(stash::pack(s.p, s.in(), book, {}, s.stream).status().code, error::wrong_plan);
+    const auto refused = stash::make(
+        s.p, [&](bytes blob) { return pack(s.p, s.in(), book, blob, {}, s.stream); }, s.stream,
+        memory.make_allocator());
+    EXPECT_EQ(refused.status().code, error::wrong_plan);
   }
   EXPECT_EQ(memory.live_bytes, 0u);
 }
@@ -147,9 +155,9 @@ TEST(device_stash, GoesToTheHostAndBack) {
 
   std::vector<u8> block(kept->block_bytes());
   EXPECT_EQ(block.size(), 96 + s.p.size_bytes());
-  ASSERT_TRUE(kept->copy_to_host(block, s.stream));
+  ASSERT_TRUE(kept->copy_to_host(host::bytes(block), s.stream));
   s.stream.wait();
-  const auto again = stash::from_host(block, s.stream);
+  const auto again = stash::from_host(host::const_bytes(block), s.stream);
   ASSERT_TRUE(again) << to_string(again.status());
   EXPECT_EQ(again->plan(), s.p);
   s.y.write(std::vector<float>(num_elements).data());
@@ -158,10 +166,10 @@ TEST(device_stash, GoesToTheHostAndBack) {
   EXPECT_EQ(read_floats(s.y), expected);
 
   std::vector<u8> cut(block.begin(), block.end() - 1);
-  EXPECT_EQ(stash::from_host(cut, s.stream).status().code, error::wrong_size);
-  EXPECT_EQ(kept->copy_to_host(cut, s.stream).code, error::wrong_size);
+  EXPECT_EQ(stash::from_host(host::const_bytes(cut), s.stream).status().code, error::wrong_size);
+  EXPECT_EQ(kept->copy_to_host(host::bytes(cut), s.stream).code, error::wrong_size);
   block[4] ^= 1;
-  EXPECT_EQ(stash::from_host(block, s.stream).status().code, error::corrupt);
+  EXPECT_EQ(stash::from_host(host::const_bytes(block), s.stream).status().code, error::corrupt);
 }
 
 TEST(device_stash, KeepsCodes) {

@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-#include "furl/detail/extra/checks.hpp"
+#include "furl/types.hpp"
 
 namespace furl::test {
 namespace {

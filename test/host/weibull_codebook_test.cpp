@@ -9,8 +9,8 @@
 #include <cmath>
 #include <initializer_list>
 
-#include "furl/detail/extra/checks.hpp"
 #include "furl/extra/optimal_codebooks.hpp"
+#include "furl/types.hpp"
 
 namespace furl::test {
 namespace {

@@ -9,9 +9,23 @@
 
 namespace furl::test {
 
+// Tests hand over host memory, often in containers.
+using host::bytes;
+using host::const_bytes;
+using host::const_values;
+using host::span;
+using host::values;
+
 /// One implementation of the format, called with host memory: the same tests run over all.
 class backend {
  public:
+  using bytes = host::bytes;
+  using const_bytes = host::const_bytes;
+  using const_values = host::const_values;
+  template <class T>
+  using span = host::span<T>;
+  using values = host::values;
+
   virtual ~backend() = default;
   virtual const char* name() const = 0;
   virtual status compress(const plan& p, const_values x, bytes blob, random_key key,
@@ -28,7 +42,7 @@ class backend {
   virtual status expand_sensitivity(const plan& p, span<const float> of_parts,
                                     span<float> of_tiles) = 0;
   virtual status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
-                                 span<const double> squared_range, bytes widths) = 0;
+                               span<const double> squared_range, bytes tile_bits) = 0;
   virtual status pack(const plan& p, const_values x, const codebook& book, bytes blob,
                       random_key key) = 0;
   virtual status unpack(const plan& p, const_bytes blob, const codebook& book, values y) = 0;

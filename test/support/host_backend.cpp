@@ -38,8 +38,8 @@ class host_backend final : public backend {
     return host::expand_sensitivity(p, of_parts, of_tiles);
   }
   status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
-                         span<const double> squared_range, bytes widths) override {
-    return host::allocate_bits(sum_of_bits, sensitivity, squared_range, widths);
+                       span<const double> squared_range, bytes tile_bits) override {
+    return host::allocate_bits(sum_of_bits, sensitivity, squared_range, tile_bits);
   }
   status pack(const plan& p, const_values x, const codebook& book, bytes blob,
               random_key key) override {

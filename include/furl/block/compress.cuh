@@ -195,29 +195,6 @@ __device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blo
   if (at < end) blob[at] = 0;
 }
 
-/// Compresses a tile of elements, or of residuals, into its place in a blob, with a range for each
-/// group of the caller's choice.
-/// Threads : one warp, all lanes with the same arguments but x and range.
-/// Shapes  : tile  : the tile's index in the tensor; `count` of its elements are present.
-///           x     : the tile as load_tile leaves it: absent elements repeat the last one.
-///           range : that of the group which the lane looks after (group_of_lane). If both numbers
-///                   are NaN, the group is restored as NaN.
-///           blob  : global, layout.size_bytes bytes, aligned to 16.
-/// Shared  : none.
-/// Sync    : within the warp.
-/// Pre     : every element lies within its group's range, unless that is NaN.
-/// Post    : the tile's codes and metadata are written, and by tile 0 what pads the blob's parts.
-template <class T>
-__device__ __forceinline__ void compress_tile_in_range(const blob_layout& layout, i64 tile,
-                                                       int count, const tile_fragment<T>& x,
-                                                       min_max range, random_key key, u8* blob) {
-  if (tile == 0) clear_padding(layout, blob);
-  const tile_place place = layout.place_of(tile);
-  if (place.bits == 0) return;
-  compress_tile_in_range(x, range, count, tile, layout.codec_of(place), key, blob + place.offset,
-                         blob + layout.meta_offset);
-}
-
 /// Compresses a tile of elements, or of residuals, into its place in a blob, between the smallest
 /// and the largest element of each group.
 /// Threads : one warp, all lanes with the same arguments but x.
@@ -254,19 +231,26 @@ __device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 til
                 blob + layout.meta_offset);
 }
 
-/// Compresses a tile as the other compress_tile does, in given ranges, to whose ends it moves the
-/// elements beyond them.
-/// Shapes  : given : made on the host of the plan and the ranges.
-///           x     : the tile, which is changed.
-__device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 tile, int count,
-                                              const range_map& given, tile_fragment<float>& x,
-                                              random_key key, u8* blob) {
+/// Compresses a tile of elements, or of residuals, into its place in a blob, with a range for each
+/// group of the caller's choice.
+/// Threads : one warp, all lanes with the same arguments but x and range.
+/// Shapes  : tile  : the tile's index in the tensor; `count` of its elements are present.
+///           x     : the tile as load_tile leaves it: absent elements repeat the last one.
+///           range : that of the group which the lane looks after (group_of_lane). If both numbers
+///                   are NaN, the group is restored as NaN.
+///           blob  : global, layout.size_bytes bytes, aligned to 16.
+/// Shared  : none.
+/// Sync    : within the warp.
+/// Pre     : every element lies within its group's range, unless that is NaN.
+/// Post    : the tile's codes and metadata are written, and by tile 0 what pads the blob's parts.
+template <class T>
+__device__ __forceinline__ void compress_tile_in_range(const blob_layout& layout, i64 tile,
+                                                       int count, const tile_fragment<T>& x,
+                                                       min_max range, random_key key, u8* blob) {
   if (tile == 0) clear_padding(layout, blob);
   const tile_place place = layout.place_of(tile);
   if (place.bits == 0) return;
-  const tile_codec codec = layout.codec_of(place);
-  const min_max ends = saturate_tile(given, tile, count, codec.group, x);
-  compress_tile_in_range(x, ends, count, tile, codec, key, blob + place.offset,
+  compress_tile_in_range(x, range, count, tile, layout.codec_of(place), key, blob + place.offset,
                          blob + layout.meta_offset);
 }
 
@@ -304,8 +288,6 @@ class block_compress {
  public:
   /// The most threads that layout.num_threads() asks for, for __launch_bounds__.
   static constexpr int max_threads = warp_threads * detail::max_tiles(Path);
-  /// Blocks of a multiprocessor that furl's own kernels are compiled for, for __launch_bounds__.
-  static constexpr int min_blocks = detail::min_blocks(Path);
 
   /// Every thread of the block constructs one, with the same arguments. There is no barrier.
   __device__ __forceinline__ block_compress(const block_layout& layout, const tile_run& run,
@@ -326,6 +308,17 @@ class block_compress {
     means_.load(source, blob + layout_.lfc_offset, v);
   }
 
+  /// Turns elements into their residuals, for kernels that then call compress_tile themselves.
+  /// Threads : one warp, all lanes, if its run.count is positive.
+  /// Shapes  : v    : what load has loaded.
+  ///           blob : the one that load had.
+  /// Shared  : that of the object.
+  /// Sync    : within the warp.
+  /// Post    : v holds residuals, and the means that the run owns are in the blob.
+  __device__ __forceinline__ void subtract_means(tile_fragment<float>& v, u8* blob) const {
+    means_.subtract(blob + layout_.lfc_offset, v);
+  }
+
   /// Compresses the tile that load has loaded into v. This changes v.
   /// Threads : one warp, all lanes, if its run.count is positive.
   /// Shapes  : blob : the one that load had.
@@ -334,15 +327,18 @@ class block_compress {
   /// Post    : the tile's part of the blob is written, padding included.
   __device__ __forceinline__ void compress(tile_fragment<float>& v, random_key key,
                                            u8* blob) const {
-    means_.subtract(blob + layout_.lfc_offset, v);
+    subtract_means(v, blob);
     compress_tile(layout_, run_.tile, run_.count, v, key, blob);
   }
 
-  /// Compresses the tile in given ranges, which with means are those of the residuals.
+  /// Compresses the tile between ranges that are given, to whose ends it moves what lies beyond.
+  /// With means they are ranges of the residuals.
+  /// given : made on the host of the plan and the ranges.
   __device__ __forceinline__ void compress(tile_fragment<float>& v, const range_map& given,
                                            random_key key, u8* blob) const {
-    means_.subtract(blob + layout_.lfc_offset, v);
-    compress_tile(layout_, run_.tile, run_.count, given, v, key, blob);
+    subtract_means(v, blob);
+    const min_max ends = saturate_tile(given, run_.tile, run_.count, layout_.group, v);
+    compress_tile_in_range(layout_, run_.tile, run_.count, v, ends, key, blob);
   }
 
  private:

@@ -137,8 +137,6 @@ class block_decompress {
  public:
   /// The most threads that layout.num_threads() asks for, for __launch_bounds__.
   static constexpr int max_threads = warp_threads * detail::max_tiles(Path);
-  /// Blocks of a multiprocessor that furl's own kernels are compiled for, for __launch_bounds__.
-  static constexpr int min_blocks = detail::min_blocks(Path);
 
   /// Makes the means of the run's elements known to its warps.
   /// Threads : one block, all threads with the same arguments.

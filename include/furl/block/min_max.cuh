@@ -103,7 +103,7 @@ class block_min_max {
   __device__ min_max of_array(const T* x, i64 count) {
     min_max mine;
     for (i64 i = threadIdx.x; i < count; i += Threads) {
-      const float value = to_f32(x[i]);
+      const float value = element_to_f32(x[i]);
       mine = combine(mine, {value, value});
     }
     return reduce(mine);

@@ -8,8 +8,21 @@
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/pairs.cuh"
 #include "furl/detail/number.hpp"
+#include "furl/types.hpp"
+
+// CUDA's own 16-bit types, so that pointers to them need no cast. Their headers are not included:
+// they take long to compile.
+struct __half;
+struct __nv_bfloat16;
 
 namespace furl {
+
+/// dtype::f16
+template <>
+struct dtype_of<::__half> : dtype_of<f16> {};
+/// dtype::bf16
+template <>
+struct dtype_of<::__nv_bfloat16> : dtype_of<bf16> {};
 
 /// What one lane holds of a tile: in every row (of 128 elements) the four from 4 * lane on, packed
 /// in sizeof(T) words as they lie in memory. So a row is one full line or more of memory, and the
