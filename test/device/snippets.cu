@@ -11,7 +11,7 @@
 #include <cstring>
 #include <vector>
 
-#include "device/device.hpp"
+#include "device/buffer.cuh"
 #include "furl/furl.cuh"
 
 namespace {
