@@ -22,7 +22,7 @@ template <class T>
 __global__ void __launch_bounds__(kernel::block_threads)
     block_ranges(const T* x, i64 num_elements, min_max* ranges) {
   using reduction = block_min_max<kernel::block_threads>;
-  __shared__ typename reduction::temp_storage storage;
+  __shared__ typename reduction::TempStorage storage;
   const i64 begin = i64(blockIdx.x) * elements_per_block_range;
   const i64 left = num_elements - begin;
   const i64 count = left < elements_per_block_range ? left : elements_per_block_range;

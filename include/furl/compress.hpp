@@ -68,8 +68,7 @@ inline status compress(const plan& plan, const_values x, bytes blob, random_key 
 /// y    : in host memory: plan.num_elements() elements of f32, f16 or bf16, whatever type x had, at
 ///        any alignment. All of them are written. It must not overlap the blob.
 /// o    : the threads; for a mixed plan the bits of each tile, as compress had them. Given ranges
-/// are
-///        refused: the blob has them in it.
+///        are refused: the blob has them in it.
 ///
 /// Returns success, or which argument was refused and why; then nothing has been written.
 inline status decompress(const plan& plan, const_bytes blob, values y, const options& o = {}) {
@@ -83,8 +82,7 @@ inline status decompress(const plan& plan, const_bytes blob, values y, const opt
 /// plan : the one that compress had, or an equal one.
 /// blob : in host memory, aligned to 16 bytes: the plan.size_bytes() bytes that compress wrote.
 /// y    : in host memory: plan.num_elements() elements of f32, f16 or bf16, at any alignment. All
-/// of
-///        them are read and written. It must not overlap the blob.
+///        of them are read and written. It must not overlap the blob.
 /// o    : as for decompress.
 ///
 /// Returns success, or which argument was refused and why; then nothing has been written.
@@ -119,8 +117,7 @@ inline status pack(const plan& plan, const_bytes codes, bytes blob, thread_pool*
 ///
 /// plan  : the one that pack had, or an equal one.
 /// blob  : in host memory, aligned to 16 bytes: plan.size_bytes() bytes, from pack on the host or
-/// on a
-///         device, or from another call that writes codes.
+///         on a device, or from another call that writes codes.
 /// codes : in host memory: plan.num_elements() bytes, all of which are written. They must not
 ///         overlap the blob.
 /// pool  : the threads, or null for the calling thread alone.

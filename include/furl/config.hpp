@@ -5,7 +5,6 @@
 // The version of the library, and that of the format (FORMAT.md), which it changes more
 // seldom.
 
-
 #define FURL_VERSION_MAJOR 0
 #define FURL_VERSION_MINOR 1
 #define FURL_VERSION_PATCH 0
@@ -88,6 +87,14 @@
 #define FURL_GRID_CONSTANT
 #endif
 
+// FURL_RTC_DEVICE marks a function of the host that headers for kernels come with: run-time
+// compilation refuses functions of the host, so there it is one of the device.
+#if defined(__CUDACC_RTC__)
+#define FURL_RTC_DEVICE __device__
+#else
+#define FURL_RTC_DEVICE
+#endif
+
 // Symbols. Two shared libraries of a process may hold furl in different versions, or built for
 // different machines, and the loader must not give one the functions of the other. So all that
 // computes or launches is hidden: the function marked FURL_HIDDEN, or what stands between
@@ -98,7 +105,7 @@
 #define FURL_HIDDEN_BEGIN _Pragma("GCC visibility push(hidden)")
 #define FURL_HIDDEN_END _Pragma("GCC visibility pop")
 #else
-#define FURL_HIDDEN
+#define FURL_HIDDEN FURL_RTC_DEVICE
 #define FURL_HIDDEN_BEGIN
 #define FURL_HIDDEN_END
 #endif

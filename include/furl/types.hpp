@@ -98,8 +98,8 @@ struct [[nodiscard]] status {
   const char* limit = "";     // what is allowed, e.g. "must be 1..8"
 
   /// Whether there is no error.
-  constexpr bool ok() const noexcept { return code == error::none; }
-  constexpr explicit operator bool() const noexcept { return ok(); }
+  FURL_RTC_DEVICE constexpr bool ok() const noexcept { return code == error::none; }
+  FURL_RTC_DEVICE constexpr explicit operator bool() const noexcept { return ok(); }
 };
 
 /// A value, or the status that says why there is none.
@@ -107,20 +107,20 @@ template <class T>
 class [[nodiscard]] result {
  public:
   /// Of success.
-  constexpr result(const T& value) : value_(value) {}
+  FURL_RTC_DEVICE constexpr result(const T& value) : value_(value) {}
   /// Of success.
-  constexpr result(T&& value) : value_(static_cast<T&&>(value)) {}
+  FURL_RTC_DEVICE constexpr result(T&& value) : value_(static_cast<T&&>(value)) {}
   /// Pre: refused is an error.
-  constexpr result(const status& refused) : status_(refused) {}
+  FURL_RTC_DEVICE constexpr result(const status& refused) : status_(refused) {}
 
-  constexpr explicit operator bool() const noexcept { return status_.ok(); }
+  FURL_RTC_DEVICE constexpr explicit operator bool() const noexcept { return status_.ok(); }
   /// Success, or why there is no value.
-  constexpr const furl::status& status() const noexcept { return status_; }
+  FURL_RTC_DEVICE constexpr const furl::status& status() const noexcept { return status_; }
   /// Pre: the result holds a value.
-  constexpr T& operator*() noexcept { return value_; }
-  constexpr const T& operator*() const noexcept { return value_; }
-  constexpr T* operator->() noexcept { return &value_; }
-  constexpr const T* operator->() const noexcept { return &value_; }
+  FURL_RTC_DEVICE constexpr T& operator*() noexcept { return value_; }
+  FURL_RTC_DEVICE constexpr const T& operator*() const noexcept { return value_; }
+  FURL_RTC_DEVICE constexpr T* operator->() noexcept { return &value_; }
+  FURL_RTC_DEVICE constexpr const T* operator->() const noexcept { return &value_; }
 
  private:
   T value_{};
@@ -151,7 +151,7 @@ struct extents {
   constexpr extents() = default;
   /// Copies `count` sizes of any integer type, or the first max_rank of them.
   template <class Integer>
-  constexpr extents(const Integer* sizes, int count) : rank(count) {
+  FURL_RTC_DEVICE constexpr extents(const Integer* sizes, int count) : rank(count) {
     for (int d = 0; d < count && d < max_rank; ++d) size[d] = static_cast<i64>(sizes[d]);
   }
 #if !defined(__CUDACC_RTC__)
@@ -160,18 +160,18 @@ struct extents {
       : extents(sizes.begin(), static_cast<int>(sizes.size())) {}
 #endif
   /// Pre: 0 <= d < max_rank.
-  constexpr i64 operator[](int d) const {
+  FURL_RTC_DEVICE constexpr i64 operator[](int d) const {
     return size[d];
   }
 };
 
-constexpr bool operator==(const extents& a, const extents& b) {
+FURL_RTC_DEVICE constexpr bool operator==(const extents& a, const extents& b) {
   if (a.rank != b.rank) return false;
   for (int d = 0; d < max_rank; ++d)
     if (a.size[d] != b.size[d]) return false;
   return true;
 }
-constexpr bool operator!=(const extents& a, const extents& b) {
+FURL_RTC_DEVICE constexpr bool operator!=(const extents& a, const extents& b) {
   return !(a == b);
 }
 

@@ -70,7 +70,7 @@ struct basic_values {
   constexpr basic_values() = default;
   /// For a type known at run time.
   template <class Integer, class = detail::if_integer<Integer>>
-  constexpr basic_values(Void* pointer, dtype element_type, Integer count)
+  FURL_RTC_DEVICE constexpr basic_values(Void* pointer, dtype element_type, Integer count)
       : data(pointer), num_elements(detail::to_count(count)), type(element_type) {}
 #if !defined(__CUDACC_RTC__)
   /// For a type that dtype_of knows.
@@ -91,7 +91,7 @@ struct basic_values {
 #endif
 
   /// Of the array.
-  constexpr u64 size_bytes() const {
+  FURL_RTC_DEVICE constexpr u64 size_bytes() const {
     return u64(num_elements) * u64(furl::size_bytes(type));
   }
 };
@@ -108,7 +108,8 @@ struct span {
   constexpr span() = default;
   /// `count` elements at `pointer`.
   template <class Integer, class = detail::if_integer<Integer>>
-  constexpr span(T* pointer, Integer count) : data(pointer), size(detail::to_count(count)) {}
+  FURL_RTC_DEVICE constexpr span(T* pointer, Integer count)
+      : data(pointer), size(detail::to_count(count)) {}
 #if !defined(__CUDACC_RTC__)
   /// From a container of device memory, as basic_values.
   template <class Container, class U = detail::device_element_of<Container>,
@@ -117,7 +118,7 @@ struct span {
 #endif
 
   /// Of the array.
-  constexpr u64 size_bytes() const {
+  FURL_RTC_DEVICE constexpr u64 size_bytes() const {
     return u64(size) * sizeof(T);
   }
 };
@@ -132,7 +133,7 @@ struct basic_bytes {
   constexpr basic_bytes() = default;
   /// `size` bytes at `pointer`.
   template <class Integer, class = detail::if_integer<Integer>>
-  constexpr basic_bytes(Void* pointer, Integer size)
+  FURL_RTC_DEVICE constexpr basic_bytes(Void* pointer, Integer size)
       : data(pointer), size_bytes(detail::to_size(size)) {}
 #if !defined(__CUDACC_RTC__)
   /// From a container of device memory with elements of one byte, as basic_values.

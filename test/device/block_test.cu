@@ -17,7 +17,7 @@ namespace {
 
 template <int Threads, class T>
 __global__ void min_max_kernel(const T* x, i64 count, min_max* out) {
-  __shared__ typename block_min_max<Threads>::temp_storage storage;
+  __shared__ typename block_min_max<Threads>::TempStorage storage;
   const min_max found = block_min_max<Threads>(storage).of_array(x, count);
   out[threadIdx.x] = found;
 }

@@ -181,10 +181,12 @@ struct cell_list {
   }
 };
 
-/// The LFC value of a cell: in the metadata type, finite, never -0.
+/// Works out the LFC value of a cell.
 /// Threads : one; lanes with neighbouring cells read neighbouring memory.
-/// Shapes  : x : the elements of the tensor, such as array_elements.
-/// Shared  : none. Sync : none.
+/// Shapes  : x : array_elements or mapped_elements of all elements of the tensor.
+/// Shared  : none.
+/// Sync    : none.
+/// Result  : the mean, rounded to the type `meta`: finite, never -0.
 template <class Source>
 __device__ __forceinline__ float pool_cell(const Source& x, const cell_list& cells, i64 cell,
                                            dtype meta) {
@@ -197,10 +199,29 @@ __device__ __forceinline__ float pool_cell(const Source& x, const cell_list& cel
   return lfc_value(cell_mean(sum, found.extent[0] * found.extent[1] * found.extent[2]), meta);
 }
 
-/// Writes the LFC of cells begin .. end - 1 to the blob.
-/// Threads : a grid of one-dimensional blocks, all threads.
-/// Shapes  : x : the elements of the tensor. lfc : global, the blob's LFC part.
-/// Shared  : none. Sync : none.
+/// Writes the LFC of cells begin .. end - 1, as a kernel must before one that is compiled for
+/// lfc_path::table.
+/// Threads : all of a grid of one-dimensional blocks, however many; each takes a cell at a time.
+/// Shapes  : x     : array_elements or mapped_elements of all elements of the tensor.
+///           cells : made on the host of the plan's grid.
+///           lfc   : global, the blob's LFC part (layout.lfc_offset), aligned to 16.
+/// Shared  : none.
+/// Sync    : none.
+/// Post    : the values of the cells are written in the type `meta` (layout.meta).
+/// @code
+/// // Writes all means of a tensor: the kernel before one with lfc_path::table.
+/// __global__ void pool_all(furl::cell_list cells, furl::block_layout layout, const float* x,
+///                          unsigned char* blob) {
+///   const furl::array_elements<float> elements{x};
+///   furl::pool_cells(elements, cells, 0, cells.grid.num_cells(), layout.meta,
+///                    blob + layout.lfc_offset);
+/// }
+/// void write_means(const furl::plan& plan, const float* x, unsigned char* blob) {
+///   const furl::cell_list cells(plan.grid());
+///   const auto blocks = unsigned((plan.num_cells() + 127) / 128);
+///   pool_all<<<blocks, 128>>>(cells, furl::block_layout(plan), x, blob);
+/// }
+/// @endcode
 template <class Source>
 __device__ __forceinline__ void pool_cells(const Source& x, const cell_list& cells, i64 begin,
                                            i64 end, dtype meta, u8* lfc) {

@@ -59,10 +59,31 @@ __device__ __forceinline__ void load_packed(const u32* in, u32 (&codes)[rows_per
 
 /// Packs a tile's codes and stores them.
 /// Threads : one warp, all lanes with the same arguments but `codes`.
-/// Shapes  : tile_codes : global, 128 * bits bytes, aligned to 4.
-/// Shared  : none. Sync : none.
-/// Result  : every code, one after another in its column; `bits` full lines of 128 bytes.
-/// Pre     : 1 <= bits <= 8; every code is below 2^bits.
+/// Shapes  : codes      : of the lane's elements: byte k of word r is that of row r and column
+///                        4 * lane + k.
+///           tile_codes : global, 128 * bits bytes, aligned to 4.
+/// Shared  : none.
+/// Sync    : none.
+/// Pre     : bits is 1..8; every code is below 2^bits, and 0 for an absent element (clear_absent).
+/// Post    : the tile's codes are written, one after another in their column: `bits` full lines of
+///           128 bytes.
+/// @code
+/// // Packs the signs of x, with the layout of a plan from make_codes(1, shape).
+/// __global__ void pack_signs(furl::blob_layout layout, const float* x, unsigned char* blob) {
+///   using namespace furl;
+///   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+///     const int count = elements_in_tile(layout.num_elements, tile);
+///     tile_fragment<float> values;
+///     load_tile(x + tile * tile_elements, count, values);
+///     u32 codes[rows_per_tile] = {};
+///     for (int row = 0; row < rows_per_tile; ++row)
+///       for (int k = 0; k < 4; ++k)
+///         if (values.word[row][k] < 0.0f) codes[row] |= 1u << (8 * k);
+///     clear_absent(codes, count);
+///     store_codes(codes, 1, blob + layout.place_of(tile).offset);
+///   }
+/// }
+/// @endcode
 __device__ __forceinline__ void store_codes(const u32 (&codes)[rows_per_tile], int bits,
                                             u8* tile_codes) {
   u32* const out = reinterpret_cast<u32*>(tile_codes) + lane_index();
@@ -86,9 +107,31 @@ __device__ __forceinline__ void store_codes(const u32 (&codes)[rows_per_tile], i
   }
 }
 
-/// Loads a tile's codes and unpacks them: the inverse of store_codes.
-/// Threads, Shapes, Shared, Sync, Pre : as store_codes.
-/// Result  : codes, of the lane's four columns in every row.
+/// Loads the codes that store_codes has stored, and unpacks them.
+/// Threads : one warp, all lanes with the same arguments.
+/// Shapes  : tile_codes : global, 128 * bits bytes, aligned to 4.
+/// Shared  : none.
+/// Sync    : none.
+/// Result  : the codes of the lane's elements: byte k of word r is that of row r and column
+///           4 * lane + k.
+/// Pre     : bits is 1..8.
+/// @code
+/// // Negates the elements of y where the signs that pack_signs has packed are set.
+/// __global__ void negate_by_signs(furl::blob_layout layout, const unsigned char* blob, float* y) {
+///   using namespace furl;
+///   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+///     const int count = elements_in_tile(layout.num_elements, tile);
+///     tile_fragment<float> values;
+///     load_tile(y + tile * tile_elements, count, values);
+///     u32 codes[rows_per_tile];
+///     load_codes(blob + layout.place_of(tile).offset, 1, codes);
+///     for (int row = 0; row < rows_per_tile; ++row)
+///       for (int k = 0; k < 4; ++k)
+///         if ((codes[row] >> (8 * k) & 1u) != 0) values.word[row][k] = -values.word[row][k];
+///     store_tile(y + tile * tile_elements, count, values);
+///   }
+/// }
+/// @endcode
 __device__ __forceinline__ void load_codes(const u8* tile_codes, int bits,
                                            u32 (&codes)[rows_per_tile]) {
   const u32* const in = reinterpret_cast<const u32*>(tile_codes) + lane_index();
@@ -112,9 +155,11 @@ __device__ __forceinline__ void load_codes(const u8* tile_codes, int bits,
   }
 }
 
-/// Clears the codes of elements that a partial last tile lacks.
-/// Threads : any. Shared : none. Sync : none.
-/// Pre     : 1 <= count <= 1024.
+/// Clears the codes of the elements that a partial last tile lacks.
+/// Threads : any lane, for its own codes.
+/// Shared  : none.
+/// Sync    : none.
+/// Pre     : count, the elements that are present, is 1..1024.
 __device__ __forceinline__ void clear_absent(u32 (&codes)[rows_per_tile], int count) {
   const int lane = lane_index();
   FURL_UNROLL
@@ -125,9 +170,11 @@ __device__ __forceinline__ void clear_absent(u32 (&codes)[rows_per_tile], int co
 }
 
 /// Codes of one bit, as the blob has them: bit r of byte k of a lane's word is that of row r and
-/// column 4 * lane + k. The bits of elements that a partial last tile has.
-/// Threads : any. Shared : none. Sync : none.
-/// Pre     : 1 <= count <= 1024.
+/// column 4 * lane + k. Those of the elements that a tile has are set.
+/// Threads : any lane, for its own word.
+/// Shared  : none.
+/// Sync    : none.
+/// Pre     : count, the elements that are present, is 1..1024.
 __device__ __forceinline__ u32 present_bits(int count) {
   u32 codes[rows_per_tile];
   FURL_UNROLL
@@ -142,7 +189,7 @@ __device__ __forceinline__ u32 present_bits(int count) {
 
 namespace furl {
 
-/// Stores lo and step of group `group` as one word, or two.
+/// Stores lo and step of group `group` in the blob's metadata part, as one word or two.
 __device__ __forceinline__ void store_group(u8* metadata, i64 group, dtype meta, float lo,
                                             float step) {
   if (meta == dtype::bf16) {
@@ -152,7 +199,7 @@ __device__ __forceinline__ void store_group(u8* metadata, i64 group, dtype meta,
   }
 }
 
-/// lo and step of a group.
+/// Loads lo and step of a group, as store_group has stored them.
 __device__ __forceinline__ float2 load_group(const u8* metadata, i64 group, dtype meta) {
   if (meta == dtype::bf16) {
     const u32 pair = reinterpret_cast<const u32*>(metadata)[group];
@@ -161,7 +208,7 @@ __device__ __forceinline__ float2 load_group(const u8* metadata, i64 group, dtyp
   return reinterpret_cast<const float2*>(metadata)[group];
 }
 
-/// Writes the LFC of a cell to the blob's LFC part. value : as it is stored, exact in meta.
+/// Writes the LFC of a cell to the blob's LFC part. The value must be exact in the type `meta`.
 __device__ __forceinline__ void store_lfc(u8* lfc, i64 cell, dtype meta, float value) {
   if (meta == dtype::bf16) {
     reinterpret_cast<u16*>(lfc)[cell] = stored_bf16(value);
@@ -170,13 +217,13 @@ __device__ __forceinline__ void store_lfc(u8* lfc, i64 cell, dtype meta, float v
   }
 }
 
-/// What store_lfc wrote.
+/// Loads the LFC of a cell, as store_lfc has written it.
 __device__ __forceinline__ float load_lfc(const u8* lfc, i64 cell, dtype meta) {
   return meta == dtype::bf16 ? f32_from_bf16(reinterpret_cast<const u16*>(lfc)[cell])
                              : reinterpret_cast<const float*>(lfc)[cell];
 }
 
-/// The same for four neighbouring cells, of which the first is a multiple of 4.
+/// Writes the LFC of four neighbouring cells, of which the first is a multiple of 4.
 __device__ __forceinline__ void store_four_lfc(u8* lfc, i64 cell, dtype meta, float4 v) {
   if (meta == dtype::bf16) {
     reinterpret_cast<uint2*>(lfc)[cell / 4] = {select_bytes(v.x, v.y, 0x7632),
@@ -186,7 +233,7 @@ __device__ __forceinline__ void store_four_lfc(u8* lfc, i64 cell, dtype meta, fl
   }
 }
 
-/// What store_four_lfc wrote.
+/// Loads the LFC of four neighbouring cells, of which the first is a multiple of 4.
 __device__ __forceinline__ float4 load_four_lfc(const u8* lfc, i64 cell, dtype meta) {
   if (meta != dtype::bf16) return reinterpret_cast<const float4*>(lfc)[cell / 4];
   const uint2 pairs = reinterpret_cast<const uint2*>(lfc)[cell / 4];

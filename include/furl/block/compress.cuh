@@ -44,12 +44,14 @@ __device__ __forceinline__ u32 round_row(fixed_row t, u32 random) {
 
 }  // namespace detail
 
-/// Codes of a tile.
+/// Turns a tile of elements into codes.
 /// Threads : one warp, all lanes; x and mine are each lane's own.
-/// Shapes  : x : a tile; mine : the parameters of the group that the lane looks after.
-/// Shared  : none. Sync : within the warp.
-/// Result  : codes, as store_codes takes them.
-/// Pre     : lo <= x <= hi of its group, for groups that are coded.
+/// Shapes  : x    : a tile.
+///           mine : the parameters of the group that the lane looks after (group_of_lane).
+/// Shared  : none.
+/// Sync    : within the warp.
+/// Result  : the codes, as store_codes takes them.
+/// Pre     : every element lies within its group's range, if the group is coded.
 template <class T>
 __device__ __forceinline__ void quantize_tile(const tile_fragment<T>& x, const group_params& mine,
                                               bool stochastic, i64 tile, random_key key,
@@ -84,18 +86,20 @@ __device__ __forceinline__ void quantize_tile(const tile_fragment<T>& x, const g
   }
 }
 
-/// Compresses a tile of elements, or of residuals, with a range of each group.
+/// Compresses a tile of elements, or of residuals, with a range for each group, to any place.
 /// Threads : one warp, all lanes with the same arguments but x and range.
-/// Shapes  : x          : a tile of which `count` elements are present, the others repeat the last
-///                        (as load_tile leaves them).
-///           range      : of the lane's group (group_of_lane). Both NaN poison it.
-///           tile       : its index in the tensor.
+/// Shapes  : x          : a tile as load_tile leaves it: `count` elements are present, and the
+///                        others repeat the last one.
+///           range      : that of the group which the lane looks after (group_of_lane). If both
+///                        numbers are NaN, the group is restored as NaN.
+///           tile       : the tile's index in the tensor.
 ///           tile_codes : global, 128 * bits bytes, aligned to 4: where the tile's codes begin.
 ///           metadata   : global, the blob's metadata part, aligned to 16.
-/// Shared  : none. Sync : within the warp.
-/// Post    : the tile's codes, and the pairs of the groups that begin in its `count` elements.
-/// Pre     : 1 <= count <= 1024, and 1024 for all tiles but the last; lo <= x <= hi of its group,
-///           unless that is NaN.
+/// Shared  : none.
+/// Sync    : within the warp.
+/// Pre     : count is 1..1024, and 1024 for all tiles but the last of a tensor; every element lies
+///           within its group's range, unless that is NaN.
+/// Post    : the tile's codes are written, and the metadata of the groups that begin in it.
 template <class T>
 __device__ __forceinline__ void compress_tile_in_range(const tile_fragment<T>& x, min_max range,
                                                        int count, i64 tile, const tile_codec& c,
@@ -111,7 +115,8 @@ __device__ __forceinline__ void compress_tile_in_range(const tile_fragment<T>& x
   store_codes(codes, c.bits, tile_codes);
 }
 
-/// The same with the smallest and the largest element of each group as its range.
+/// Compresses a tile as compress_tile_in_range does, between the smallest and the largest element
+/// of each group.
 template <class T>
 __device__ __forceinline__ void compress_tile(const tile_fragment<T>& x, int count, i64 tile,
                                               const tile_codec& c, random_key key, u8* tile_codes,
@@ -119,11 +124,13 @@ __device__ __forceinline__ void compress_tile(const tile_fragment<T>& x, int cou
   compress_tile_in_range(x, tile_min_max(x, c.group), count, tile, c, key, tile_codes, metadata);
 }
 
-/// Range of the lane's group, from the pairs of all its elements.
+/// Finds the range of the lane's group among ranges that the caller has given.
 /// Threads : one warp, all lanes with the same arguments.
-/// Shapes  : tile : its index in the tensor; `count` of its elements are present.
-/// Shared  : none. Sync : within the warp.
-/// Result  : in every lane for its group (group_of_lane). NaN if a pair is no range.
+/// Shapes  : tile : the tile's index in the tensor; `count` of its elements are present.
+/// Shared  : none.
+/// Sync    : within the warp.
+/// Result  : in every lane the hull of the pairs of all elements of its group (group_of_lane), or
+///           NaN if one of the pairs is no range.
 /// Pre     : given.pairs is not null.
 __device__ __forceinline__ min_max given_range(const range_map& given, i64 tile, int count,
                                                int group) {
@@ -140,13 +147,16 @@ __device__ __forceinline__ min_max given_range(const range_map& given, i64 tile,
   return mine;
 }
 
-/// Saturates elements, or residuals, to the ranges of their groups; NaN stays.
+/// Moves elements, or residuals, that lie beyond the given range of their group to its end; a NaN
+/// stays.
 /// Threads : one warp, all lanes with the same arguments but x.
-/// Shapes  : x : a tile of which `count` elements are present, the others repeat the last.
-///           tile, given, Pre : as given_range.
-/// Shared  : none. Sync : within the warp.
-/// Result  : x, and the range of the lane's group, as compress_tile takes both: NaN if the group
-///           has one, or a pair that is no range.
+/// Shapes  : x    : a tile as load_tile leaves it, which is changed.
+///           tile : the tile's index in the tensor; `count` of its elements are present.
+/// Shared  : none.
+/// Sync    : within the warp.
+/// Result  : in every lane the range of its group, as compress_tile_in_range takes it: NaN if the
+///           group has a NaN, or a pair that is no range.
+/// Pre     : given.pairs is not null.
 __device__ __forceinline__ min_max saturate_tile(const range_map& given, i64 tile, int count,
                                                  int group, tile_fragment<float>& x) {
   min_max ends = given_range(given, tile, count, group);
@@ -172,8 +182,11 @@ __device__ __forceinline__ min_max saturate_tile(const range_map& given, i64 til
 
 // ---- Tiles of a blob -------------------------------------------------------------------------
 
-/// Zeroes what the parts of a blob are padded with.
-/// Threads : one warp, all lanes. Shared : none. Sync : none.
+/// Writes the zeros that the parts of a blob are padded with.
+/// Threads : one warp, all lanes.
+/// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
+/// Shared  : none.
+/// Sync    : none.
 __device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blob) {
   const int lane = lane_index();
   const u64 end = lane < blob_alignment ? layout.lfc_offset : layout.size_bytes;
@@ -182,13 +195,32 @@ __device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blo
   if (at < end) blob[at] = 0;
 }
 
-/// Compresses a tile of elements, or of residuals, into its place in a blob.
+/// Compresses a tile of elements, or of residuals, into its place in a blob, between the smallest
+/// and the largest element of each group.
 /// Threads : one warp, all lanes with the same arguments but x.
-/// Shapes  : x    : tile `tile` of the tensor, as load_tile leaves it: `count` elements are
-/// present.
+/// Shapes  : tile : the tile's index in the tensor; `count` of its elements are present.
+///           x    : the tile as load_tile leaves it: absent elements repeat the last one.
 ///           blob : global, layout.size_bytes bytes, aligned to 16.
-/// Shared  : none. Sync : within the warp.
-/// Post    : the tile's codes and metadata; by tile 0 also what pads the parts of the blob.
+/// Shared  : none.
+/// Sync    : within the warp.
+/// Post    : the tile's codes and metadata are written, and by tile 0 what pads the blob's parts.
+/// @code
+/// // Compresses the sum of two arrays, without means: a tile for each warp.
+/// __global__ void compress_sum(furl::blob_layout layout, const float* a, const float* b,
+///                              unsigned char* blob, furl::random_key key) {
+///   using namespace furl;
+///   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+///     const int count = elements_in_tile(layout.num_elements, tile);
+///     tile_fragment<float> sum;
+///     tile_fragment<float> other;
+///     load_tile(a + tile * tile_elements, count, sum);
+///     load_tile(b + tile * tile_elements, count, other);
+///     for (int row = 0; row < rows_per_tile; ++row)
+///       for (int k = 0; k < 4; ++k) sum.word[row][k] += other.word[row][k];
+///     compress_tile(layout, tile, count, sum, key, blob);
+///   }
+/// }
+/// @endcode
 template <class T>
 __device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 tile, int count,
                                               const tile_fragment<T>& x, random_key key, u8* blob) {
@@ -199,8 +231,18 @@ __device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 til
                 blob + layout.meta_offset);
 }
 
-/// The same with a range of the lane's group that is given, such as saturate_tile's.
-/// Pre : as for compress_tile_in_range.
+/// Compresses a tile of elements, or of residuals, into its place in a blob, with a range for each
+/// group of the caller's choice.
+/// Threads : one warp, all lanes with the same arguments but x and range.
+/// Shapes  : tile  : the tile's index in the tensor; `count` of its elements are present.
+///           x     : the tile as load_tile leaves it: absent elements repeat the last one.
+///           range : that of the group which the lane looks after (group_of_lane). If both numbers
+///                   are NaN, the group is restored as NaN.
+///           blob  : global, layout.size_bytes bytes, aligned to 16.
+/// Shared  : none.
+/// Sync    : within the warp.
+/// Pre     : every element lies within its group's range, unless that is NaN.
+/// Post    : the tile's codes and metadata are written, and by tile 0 what pads the blob's parts.
 template <class T>
 __device__ __forceinline__ void compress_tile_in_range(const blob_layout& layout, i64 tile,
                                                        int count, const tile_fragment<T>& x,
@@ -212,16 +254,42 @@ __device__ __forceinline__ void compress_tile_in_range(const blob_layout& layout
                          blob + layout.meta_offset);
 }
 
-/// Compression of a block's run of tiles, with or without means (LFC), in a kernel of one's own:
+/// Compresses a block's run of tiles, with or without means (LFC), in a kernel of one's own:
 /// elements are loaded, can be used and stored elsewhere while they are in registers, and are
-/// compressed. DIVISION (Wang et al., ICML 2023) with means, ActNN (Chen et al., ICML 2021)
-/// without. Path    : layout.means.path, for which the kernel is compiled (with_path). Threads :
-/// one-dimensional blocks of layout.num_threads() threads, layout.num_blocks() of them. Shared  :
-/// layout.shared_bytes() bytes of dynamic shared memory, aligned to 16.
+/// compressed. With means this is DIVISION (Wang et al., ICML 2023), without them ActNN (Chen et
+/// al., ICML 2021).
+/// Path    : layout.means.path, for which the kernel is compiled (with_path).
+/// Threads : one-dimensional blocks of layout.num_threads() threads, layout.num_blocks() of them.
+/// Shared  : layout.shared_bytes() bytes of dynamic shared memory, aligned to 16.
+/// @code
+/// // Copies x to y and compresses it, in one read.
+/// template <furl::lfc_path Path>
+/// __global__ void __launch_bounds__(furl::block_compress<Path>::max_threads)
+///     copy_compress(furl::block_layout layout, const float* x, float* y, unsigned char* blob) {
+///   extern __shared__ float4 shared[];
+///   const furl::tile_run run(layout);
+///   const furl::block_compress<Path> block(layout, run, shared);
+///   furl::tile_fragment<float> values;
+///   block.load(furl::array_elements<float>{x}, blob, values);
+///   if (run.count == 0) return;  // beyond the tensor
+///   furl::store_tile(y + run.tile * furl::tile_elements, run.count, values);
+///   block.compress(values, furl::random_key{1, 2}, blob);
+/// }
+/// void launch(const furl::block_layout& layout, const float* x, float* y, unsigned char* blob) {
+///   const unsigned blocks = layout.num_blocks();  // 0 for an empty tensor, which has no launch
+///   const unsigned threads = layout.num_threads();
+///   furl::with_path(layout.means.path, [&](auto path) {
+///     copy_compress<path><<<blocks, threads, layout.shared_bytes()>>>(layout, x, y, blob);
+///   });
+/// }
+/// @endcode
 template <lfc_path Path>
 class block_compress {
  public:
-  /// Threads : one block, all threads. Sync : none.
+  /// The most threads that layout.num_threads() asks for, for __launch_bounds__.
+  static constexpr int max_threads = warp_threads * detail::max_tiles(Path);
+
+  /// Every thread of the block constructs one, with the same arguments. There is no barrier.
   __device__ __forceinline__ block_compress(const block_layout& layout, const tile_run& run,
                                             void* shared)
       : layout_(layout), run_(run), means_(layout, run, shared) {}
@@ -229,32 +297,42 @@ class block_compress {
   /// Loads the warp's tile, and works out the means that the block's elements have part in.
   /// Threads : one block, all threads.
   /// Shapes  : source : array_elements or mapped_elements of all elements of the tensor.
-  ///           blob   : global, layout.size_bytes bytes, aligned to 16; with lfc_path::table its
-  ///                    LFC part must have been written, by pool_cells in a kernel before.
-  /// Sync    : the block. Result : v, where run.count is positive; absent elements repeat the last.
+  ///           blob   : global, layout.size_bytes bytes, aligned to 16.
+  /// Shared  : that of the object.
+  /// Sync    : the block, unless there are no means.
+  /// Result  : v, in warps whose run.count is positive; absent elements repeat the last one.
+  /// Pre     : with lfc_path::table, pool_cells has written the blob's LFC in a kernel before.
   template <class Source>
   __device__ __forceinline__ void load(const Source& source, u8* blob,
                                        tile_fragment<float>& v) const {
     means_.load(source, blob + layout_.lfc_offset, v);
   }
 
-  /// Turns elements into their residuals. Between load and compress elements are still elements.
-  /// Threads : a warp, all lanes, of those whose run.count is positive. Sync : within the warp.
-  /// Post    : the means that the run owns are in the blob.
+  /// Turns elements into their residuals, for kernels that then call compress_tile themselves.
+  /// Threads : one warp, all lanes, if its run.count is positive.
+  /// Shapes  : v    : what load has loaded.
+  ///           blob : the one that load had.
+  /// Shared  : that of the object.
+  /// Sync    : within the warp.
+  /// Post    : v holds residuals, and the means that the run owns are in the blob.
   __device__ __forceinline__ void subtract_means(tile_fragment<float>& v, u8* blob) const {
     means_.subtract(blob + layout_.lfc_offset, v);
   }
 
-  /// Compresses elements that load has loaded; v is changed.
-  /// Threads : a warp, all lanes, of those whose run.count is positive. Sync : within the warp.
-  /// Post    : the run's part of the blob, padding included.
+  /// Compresses the tile that load has loaded into v. This changes v.
+  /// Threads : one warp, all lanes, if its run.count is positive.
+  /// Shapes  : blob : the one that load had.
+  /// Shared  : that of the object.
+  /// Sync    : within the warp.
+  /// Post    : the tile's part of the blob is written, padding included.
   __device__ __forceinline__ void compress(tile_fragment<float>& v, random_key key,
                                            u8* blob) const {
     subtract_means(v, blob);
     compress_tile(layout_, run_.tile, run_.count, v, key, blob);
   }
 
-  /// The same with ranges of the residuals that are given, to whose ends those beyond are moved.
+  /// Compresses the tile between ranges that are given, to whose ends it moves what lies beyond.
+  /// With means they are ranges of the residuals.
   /// given : made on the host of the plan and the ranges.
   __device__ __forceinline__ void compress(tile_fragment<float>& v, const range_map& given,
                                            random_key key, u8* blob) const {

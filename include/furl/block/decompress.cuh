@@ -22,13 +22,15 @@ struct coded_tile {
   float2 group;              // lo and step of the group that the lane looks after (group_of_lane)
 };
 
-/// Loads a tile from the blob.
+/// Loads a tile's codes and the metadata of its groups from any place.
 /// Threads : one warp, all lanes with the same arguments.
 /// Shapes  : tile_codes : global, 128 * bits bytes, aligned to 4.
 ///           metadata   : global, the blob's metadata part, aligned to 16.
-///           tile       : its index in the tensor; `count` of its elements are present.
-/// Shared  : none. Sync : none.
-/// Pre     : 1 <= count <= 1024.
+///           tile       : the tile's index in the tensor; `count` of its elements are present.
+/// Shared  : none.
+/// Sync    : none.
+/// Result  : each lane's part of the tile, as dequantize_row takes it.
+/// Pre     : count is 1..1024.
 __device__ __forceinline__ coded_tile load_coded_tile(const u8* tile_codes, const u8* metadata,
                                                       i64 tile, int count, const tile_codec& c) {
   coded_tile loaded;
@@ -40,9 +42,11 @@ __device__ __forceinline__ coded_tile load_coded_tile(const u8* tile_codes, cons
   return loaded;
 }
 
-/// Values of the lane's four elements of a row, before any LFC is added.
-/// Threads : one warp, all lanes with the same row. Shared : none. Sync : within the warp.
-/// Result  : x; values of absent elements have no meaning.
+/// Restores the lane's four elements of a row, to which no mean is added.
+/// Threads : one warp, all lanes with the same row.
+/// Shared  : none.
+/// Sync    : within the warp.
+/// Result  : x, in which the values of absent elements have no meaning.
 __device__ __forceinline__ void dequantize_row(const coded_tile& coded, int row, float (&x)[4]) {
   const float lo = shuffle_in_eight(coded.group.x, row);
   const float step = shuffle_in_eight(coded.group.y, row);
@@ -76,11 +80,28 @@ __device__ __forceinline__ void add_row(const float (&x)[4], row_words<T>& y) {
 
 // ---- Tiles of a blob -------------------------------------------------------------------------
 
-/// Loads a tile from its place in a blob.
+/// Loads a tile's codes and the metadata of its groups from their place in a blob.
 /// Threads : one warp, all lanes with the same arguments.
-/// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
-/// Shared  : none. Sync : within the warp.
-/// Result  : whether the tile has a place, as it has unless tile_bits break their precondition.
+/// Shapes  : tile : the tile's index in the tensor; `count` of its elements are present.
+///           blob : global, layout.size_bytes bytes, aligned to 16.
+/// Shared  : none.
+/// Sync    : within the warp.
+/// Result  : whether the tile has a place, as it has unless tile_bits break their precondition; if
+///           so, each lane's part of it in `coded`, as dequantize_row takes it.
+/// @code
+/// // Restores the tiles of a plan without means.
+/// __global__ void restore(furl::blob_layout layout, const unsigned char* blob, float* y) {
+///   using namespace furl;
+///   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+///     const int count = elements_in_tile(layout.num_elements, tile);
+///     coded_tile coded;
+///     if (!load_coded_tile(layout, tile, count, blob, coded)) continue;
+///     tile_fragment<float> values;
+///     for (int row = 0; row < rows_per_tile; ++row) dequantize_row(coded, row, values.word[row]);
+///     store_tile(y + tile * tile_elements, count, values);
+///   }
+/// }
+/// @endcode
 __device__ __forceinline__ bool load_coded_tile(const blob_layout& layout, i64 tile, int count,
                                                 const u8* blob, coded_tile& coded) {
   const tile_place place = layout.place_of(tile);
@@ -90,27 +111,49 @@ __device__ __forceinline__ bool load_coded_tile(const blob_layout& layout, i64 t
   return true;
 }
 
-/// Decompression of a block's run of tiles, with or without means (LFC), in a kernel of one's own.
+/// Decompresses a block's run of tiles, with or without means (LFC), in a kernel of one's own.
 /// Path    : layout.means.path, for which the kernel is compiled (with_path).
 /// Threads : one-dimensional blocks of layout.num_threads() threads, layout.num_blocks() of them.
 /// Shared  : layout.shared_bytes() bytes of dynamic shared memory, aligned to 16.
+/// @code
+/// // y = factor * x for the x in a blob. The launch is as with block_compress.
+/// template <furl::lfc_path Path>
+/// __global__ void __launch_bounds__(furl::block_decompress<Path>::max_threads)
+///     decompress_scaled(furl::block_layout layout, const unsigned char* blob, float factor,
+///                       float* y) {
+///   extern __shared__ float4 shared[];
+///   const furl::tile_run run(layout);
+///   const furl::block_decompress<Path> block(layout, run, shared, blob);
+///   if (run.count == 0) return;  // beyond the tensor
+///   furl::tile_fragment<float> out;
+///   block.for_each_row([&](int row, const float(&values)[4]) {
+///     for (int k = 0; k < 4; ++k) out.word[row][k] = factor * values[k];
+///   });
+///   furl::store_tile(y + run.tile * furl::tile_elements, run.count, out);
+/// }
+/// @endcode
 template <lfc_path Path>
 class block_decompress {
  public:
+  /// The most threads that layout.num_threads() asks for, for __launch_bounds__.
+  static constexpr int max_threads = warp_threads * detail::max_tiles(Path);
+
   /// Makes the means of the run's elements known to its warps.
-  /// Threads : one block, all threads.
+  /// Threads : one block, all threads with the same arguments.
   /// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
-  /// Sync    : the block.
+  /// Sync    : the block, if the means go through shared memory.
   __device__ __forceinline__ block_decompress(const block_layout& layout, const tile_run& run,
                                               void* shared, const u8* blob)
       : layout_(layout), run_(run), blob_(blob), means_(layout, run, shared) {
     means_.spread(blob + layout.lfc_offset);
   }
 
-  /// Calls function(row, values) for every row of the warp's tile, with the values of the lane's
-  /// four elements, means included: a float[4] that it may change.
-  /// Threads : a warp, all lanes, of those whose run.count is positive. Sync : within the warp.
-  /// Result  : false, and no call, if the tile has no place (load_coded_tile).
+  /// Calls function(row, values) for every row of the warp's tile, with the restored values of the
+  /// lane's four elements: a float[4] that the function may change.
+  /// Threads : one warp, all lanes, if its run.count is positive.
+  /// Shared  : that of the object.
+  /// Sync    : within the warp.
+  /// Result  : whether the tile has a place (load_coded_tile); without one there is no call.
   template <class Function>
   __device__ __forceinline__ bool for_each_row(const Function& function) const {
     coded_tile coded;
@@ -133,7 +176,7 @@ class block_decompress {
     return true;
   }
 
-  /// The values of the warp's tile, as for_each_row has them.
+  /// Restores the warp's tile into v. Everything else is as for for_each_row.
   __device__ __forceinline__ bool load(tile_fragment<float>& v) const {
     return for_each_row([&](int row, const float(&values)[4]) {
       FURL_UNROLL

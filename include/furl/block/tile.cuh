@@ -51,7 +51,7 @@ struct row_words_of<float> {
 template <class T>
 using row_words = typename row_words_of<T>::type;
 
-/// The four elements of a row, as f32.
+/// Unpacks the four elements of a row as f32.
 template <class T>
 __device__ __forceinline__ void unpack_row(const u32 (&word)[2], float (&x)[4]) {
   FURL_UNROLL
@@ -61,7 +61,7 @@ __device__ __forceinline__ void unpack_row(const u32 (&word)[2], float (&x)[4]) 
     x[2 * w + 1] = pair.high;
   }
 }
-/// The same of f32, for code that takes any type.
+/// Copies four elements that are f32 already, for code that takes any type.
 template <class T>
 __device__ __forceinline__ void unpack_row(const float (&word)[4], float (&x)[4]) {
   FURL_UNROLL
@@ -84,7 +84,7 @@ __device__ __forceinline__ void add_to_row(float (&x)[4], float4 v) {
 }
 
 /// @{
-/// Four values as elements of a row, each rounded to nearest even; overflow gives infinity.
+/// Packs four values as elements of a row, each rounded to nearest even; overflow gives infinity.
 template <class T>
 __device__ __forceinline__ void pack_row(const float (&x)[4], u32 (&word)[2]) {
   FURL_UNROLL
@@ -106,6 +106,19 @@ __device__ __forceinline__ bool is_vector_aligned(const T* x) {
 /// Index in the tile of the first of a lane's four elements of a row.
 __device__ __forceinline__ int row_begin(int row, int lane) {
   return row * row_elements + 4 * lane;
+}
+
+/// Calls function(index, value) for each of the lane's 32 elements of a tile of f32: with its index
+/// in the tile, and with a reference, by which the function may change it. Absent elements of a
+/// partial tile are among them.
+template <class Fragment, class Function>
+__device__ __forceinline__ void for_each_element(Fragment& x, const Function& function) {
+  const int lane = lane_index();
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row) {
+    FURL_UNROLL
+    for (int k = 0; k < 4; ++k) function(row_begin(row, lane) + k, x.word[row][k]);
+  }
 }
 
 /// @{
@@ -186,13 +199,26 @@ __device__ __forceinline__ void store_elements(float* tile, int first, int count
 
 // ---- Tiles -----------------------------------------------------------------------------------
 
-/// Loads a tile. Elements from `count` on repeat the last one: they widen no group.
+/// Loads a tile. Elements from `count` on repeat the last one, so that they widen no group.
 /// Threads : one warp, all lanes with the same arguments.
-/// Shapes  : tile : global, `count` elements at any element alignment; four at a time if it is
-///           aligned to four.
-/// Shared  : none. Sync : none.
-/// Result  : every lane holds its part of the tile.
-/// Pre     : 1 <= count <= 1024.
+/// Shapes  : tile : global, `count` elements, aligned to one element; to four, it is fast.
+/// Shared  : none.
+/// Sync    : none.
+/// Result  : each lane's part of the tile.
+/// Pre     : count is 1..1024.
+/// @code
+/// // x = max(x, 0) in place, a tile for each warp of any one-dimensional grid.
+/// __global__ void relu_in_place(float* x, furl::i64 num_elements) {
+///   using namespace furl;
+///   for (i64 tile = first_tile(); tile * tile_elements < num_elements; tile += tile_stride()) {
+///     const int count = elements_in_tile(num_elements, tile);
+///     tile_fragment<float> values;
+///     load_tile(x + tile * tile_elements, count, values);
+///     for_each_element(values, [](int, float& value) { value = fmaxf(value, 0.0f); });
+///     store_tile(x + tile * tile_elements, count, values);
+///   }
+/// }
+/// @endcode
 template <class T>
 __device__ __forceinline__ void load_tile(const T* tile, int count, tile_fragment<T>& x) {
   const int lane = lane_index();
@@ -205,7 +231,7 @@ __device__ __forceinline__ void load_tile(const T* tile, int count, tile_fragmen
   }
 }
 
-/// The same, as f32.
+/// Loads a tile of any type as f32. Everything else is as for load_tile.
 template <class T>
 __device__ __forceinline__ void load_tile_as_f32(const T* tile, int count,
                                                  tile_fragment<float>& x) {
@@ -219,9 +245,13 @@ __device__ __forceinline__ void load_tile_as_f32(const T* tile, int count,
   }
 }
 
-/// Stores the first `count` elements of a tile.
-/// Threads, Shapes, Shared, Sync, Pre : as load_tile.
-/// Post    : tile[0..count - 1] is written, nothing else.
+/// Stores the first `count` elements of a tile; load_tile has an example.
+/// Threads : one warp, all lanes with the same arguments but x.
+/// Shapes  : tile : global, `count` elements, aligned to one element; to four, it is fast.
+/// Shared  : none.
+/// Sync    : none.
+/// Pre     : count is 1..1024.
+/// Post    : tile[0] to tile[count - 1] are written, and nothing else.
 template <class T>
 __device__ __forceinline__ void store_tile(T* tile, int count, const tile_fragment<T>& x) {
   const int lane = lane_index();
@@ -234,7 +264,21 @@ __device__ __forceinline__ void store_tile(T* tile, int count, const tile_fragme
   }
 }
 
-/// The same of values that are f32, each rounded to nearest even; overflow gives infinity.
+/// Stores the first `count` elements of a tile of f32 as any type, each rounded to nearest even;
+/// an overflow gives infinity. Everything else is as for store_tile.
+/// @code
+/// // y = factor * x, computed in f32 and rounded once to bf16.
+/// __global__ void scale(const furl::f16* x, float factor, furl::bf16* y, furl::i64 num_elements) {
+///   using namespace furl;
+///   for (i64 tile = first_tile(); tile * tile_elements < num_elements; tile += tile_stride()) {
+///     const int count = elements_in_tile(num_elements, tile);
+///     tile_fragment<float> values;
+///     load_tile_as_f32(x + tile * tile_elements, count, values);
+///     for_each_element(values, [factor](int, float& value) { value *= factor; });
+///     store_tile_as(y + tile * tile_elements, count, values);
+///   }
+/// }
+/// @endcode
 template <class T>
 __device__ __forceinline__ void store_tile_as(T* tile, int count, const tile_fragment<float>& x) {
   if constexpr (sizeof(T) == sizeof(float)) {
@@ -300,18 +344,29 @@ struct mapped_elements {
   /// The first 1024 as a tile, of which `count` are present.
   __device__ __forceinline__ void load_tile(int count, tile_fragment<float>& v) const {
     load_tile_as_f32(x, count, v);
-    FURL_UNROLL
-    for (int row = 0; row < rows_per_tile; ++row) {
-      FURL_UNROLL
-      for (int k = 0; k < 4; ++k) {  // what is absent repeats the last element, its index too
-        const int i = min(row_begin(row, lane_index()) + k, count - 1);
-        v.word[row][k] = round_element<T>(function(v.word[row][k], index + i));
-      }
-    }
+    for_each_element(v, [&](int i, float& value) {
+      // What is absent repeats the last element, its index too.
+      value = round_element<T>(function(value, index + min(i, count - 1)));
+    });
   }
 };
 
-/// mapped_elements of an array and a function.
+/// Makes mapped_elements of an array in global memory: a source for block_compress and pool_cells
+/// in which function(value, index) takes the place of each element. The function gets the element
+/// as f32 and its index in the tensor; it must give the same each time.
+/// @code
+/// // Compresses the squares of x, which are nowhere in memory.
+/// __global__ void compress_squares(furl::block_layout layout, const float* x, unsigned char* blob,
+///                                  furl::random_key key) {
+///   extern __shared__ float4 shared[];
+///   const furl::tile_run run(layout);
+///   const furl::block_compress<furl::lfc_path::slots> block(layout, run, shared);
+///   const auto square = [](float value, furl::i64 /*index*/) { return value * value; };
+///   furl::tile_fragment<float> squares;
+///   block.load(furl::map_elements(x, square), blob, squares);
+///   if (run.count > 0) block.compress(squares, key, blob);
+/// }
+/// @endcode
 template <class T, class Function>
 __device__ __forceinline__ mapped_elements<T, Function> map_elements(const T* x,
                                                                      const Function& function) {

@@ -4,8 +4,7 @@
 
 // ONE THREAD. The codes of elements, in the order in which they are made:
 //   - the 8 random bits of an element (FORMAT.md, A6), by Philox4x32, the counter-based generator
-//   of
-//     Random123 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): they
+//     of Random123 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): they
 //     depend on seed, offset and the element's index alone;
 //   - affine quantisation of a group (A3 to A5, A7; ActNN, Chen et al., ICML 2021, section 4), with
 //     the metadata rounded first and the codes made from the rounded pair, so that narrow metadata

@@ -188,11 +188,12 @@ status relu(const plan& p, const_values x, values y, bytes blob, cudaStream_t st
 
 /// Makes each element +0 with probability p, and multiplies the others by 1 / (1 - p), on a stream.
 /// As furl::host::dropout, with the same values. Nothing is kept: the backward pass is the same
-/// call with the same p and key on the gradient. x   : device, any number of elements of any dtype,
-/// aligned to one element; to four, it is fast. y   : device, as many elements of x's dtype,
-/// aligned likewise; x itself, or apart from it. key : of the random stream; options.device_key
-/// takes its place. Options for tiles and ranges are refused. Errors: see status; nothing is
-/// launched for a bad argument.
+/// call with the same p and key on the gradient.
+/// x   : device, any number of elements of any dtype, aligned to one element; to four, it is fast.
+/// y   : device, as many elements of x's dtype, aligned likewise; x itself, or apart from it.
+/// key : of the random stream; options.device_key takes its place.
+/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
+/// argument.
 template <class Architectures = kernel::architectures>
 status dropout(const_values x, double p, values y, random_key key, cudaStream_t stream,
                const options& o = {}) {
@@ -201,10 +202,10 @@ status dropout(const_values x, double p, values y, random_key key, cudaStream_t 
 }
 
 /// Drops elements as the dropout without a plan does, on a stream, and writes the mask of those
-/// that are kept. As furl::host::dropout with a mask, with the same values. codes : from
-/// plan::make_codes with 1 bit, of as many elements as x and y. blob  : device, codes.size_bytes()
-/// bytes or more, aligned to 16 bytes, apart from x and y. x, p, y, key, options and errors are as
-/// without a plan.
+/// that are kept. As furl::host::dropout with a mask, with the same values.
+/// codes : from plan::make_codes with 1 bit, of as many elements as x and y.
+/// blob  : device, codes.size_bytes() bytes or more, aligned to 16 bytes, apart from x and y.
+/// x, p, y, key, options and errors are as without a plan.
 template <class Architectures = kernel::architectures>
 status dropout(const plan& codes, const_values x, double p, values y, bytes blob, random_key key,
                cudaStream_t stream, const options& o = {}) {

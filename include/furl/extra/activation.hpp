@@ -73,8 +73,8 @@ inline status check_masked(const plan& p, const_values x, const_values y, const_
 }  // namespace detail
 
 /// The codebook for the backward pass of a dropout that has kept its mask, which is
-/// unpack_multiply. p : the probability that dropout was called with. One that dropout refuses
-/// gives a codebook
+/// unpack_multiply.
+/// p : the probability that dropout was called with. One that dropout refuses gives a codebook
 ///     without levels, which calls refuse.
 inline codebook dropout_codebook(double p) {
   codebook book = positive_codebook();

@@ -152,8 +152,7 @@ granted_gains select_gains(i64 num_tiles, u64 raises, const Cost& cost_of_tile) 
 /// needs the bits that come of it. Where those of the last step will do, a blob has the ranges
 /// already.
 /// p       : uniform or mixed. One with a window is refused: its codes are of residuals, whose
-/// ranges
-///           a blob has.
+///           ranges a blob has.
 /// x       : host, plan.num_elements() elements of any dtype, at any alignment.
 /// squared : host, plan.num_tiles() numbers, apart from x.
 /// pool    : threads to work with; none: the calling thread alone.
@@ -201,8 +200,9 @@ inline status squared_ranges(const plan& p, const_bytes blob, span<double> squar
 
 /// Makes sensitivities of tiles of those of equal parts of the tensor, such as its samples, or of
 /// the one part that is all of it. A tile that reaches over several gets the largest of theirs.
-/// What is negative or NaN counts as 0. p        : not from plan::make_codes. of_parts : host, a
-/// positive number of them that divides plan.num_elements(). Part i is elements
+/// What is negative or NaN counts as 0.
+/// p        : not from plan::make_codes.
+/// of_parts : host, a positive number of them that divides plan.num_elements(). Part i is elements
 ///            i * n .. (i + 1) * n - 1 of the tensor.
 /// of_tiles : host, plan.num_tiles() numbers, apart from of_parts.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
@@ -219,15 +219,14 @@ inline status expand_sensitivity(const plan& p, span<const float> of_parts, span
 }
 
 /// Writes the bits of 1..8 for each tile that add up to sum_of_bits and make the sum over all tiles
-/// of
-///   sensitivity * squared_range / (2^bits - 1)^2
-/// smallest (ActNN, Chen et al., ICML 2021). Bits are granted one by one where they save most;
-/// where they save the same, to the tile that has fewer, then to the first. The tiles may be of one
-/// tensor or of several. sum_of_bits   : that of the plan or plans: 1..8 per tile. sensitivity   :
-/// host, one per tile. What is negative or NaN counts as 0, in squared_range too. squared_range :
-/// host, one per tile, as squared_ranges makes them. tile_bits     : host, one byte per tile, apart
-/// from the others. A bad argument is refused before anything is written: see status. Nothing is
-/// allocated.
+/// of sensitivity * squared_range / (2^bits - 1)^2 smallest (ActNN, Chen et al., ICML 2021). Bits
+/// are granted one by one where they save most; where they save the same, to the tile that has
+/// fewer, then to the first. The tiles may be of one tensor or of several.
+/// sum_of_bits   : that of the plan or plans: 1..8 per tile.
+/// sensitivity   : host, one per tile. What is negative or NaN counts as 0, in squared_range too.
+/// squared_range : host, one per tile, as squared_ranges makes them.
+/// tile_bits     : host, one byte per tile, apart from the others.
+/// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
                             span<const double> squared_range, bytes tile_bits) {
   if (const status s =

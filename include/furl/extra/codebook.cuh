@@ -131,8 +131,7 @@ status unpack(const plan& p, const_bytes blob, const codebook& book, values y, c
 /// g    : device, plan.num_elements() elements of any dtype, aligned to one element; to four, it is
 ///        fast.
 /// out  : device, as many elements of g's dtype, aligned likewise; apart from the blob; g itself,
-/// or
-///        apart from it.
+///        or apart from it.
 /// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
 /// argument.
 template <class Architectures = kernel::architectures>

@@ -102,10 +102,11 @@ inline status pack(const plan& p, const_values x, const codebook& book, bytes bl
                    thread_pool* pool = nullptr);
 
 /// Writes the level of each code of a blob. A code that names no level becomes 0, and a level
-/// beyond the largest finite f16 or bf16 becomes that. p    : from plan::make_codes. blob : host,
-/// the plan.size_bytes() bytes that pack wrote, aligned to 16 bytes. book : has at most 2^bits
-/// levels for a plan of `bits` bits. y    : host, plan.num_elements() elements of any dtype, at any
-/// alignment, apart from the blob.
+/// beyond the largest finite f16 or bf16 becomes that.
+/// p    : from plan::make_codes.
+/// blob : host, the plan.size_bytes() bytes that pack wrote, aligned to 16 bytes.
+/// book : has at most 2^bits levels for a plan of `bits` bits.
+/// y    : host, plan.num_elements() elements of any dtype, at any alignment, apart from the blob.
 ///        All of them are written.
 /// pool : threads to work with; none: the calling thread alone.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.

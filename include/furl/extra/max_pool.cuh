@@ -95,11 +95,12 @@ __global__ void __launch_bounds__(block_threads, 4)
 #if !defined(__CUDACC_RTC__)
 
 /// Writes to y the maximum of each window of x, and to the blob its index in the window, in one
-/// pass, on a stream. As furl::host::max_pool, with the same values. x    : device, p.num_inputs()
-/// elements of any dtype, aligned to one element. y    : device, p.num_outputs() elements of x's
-/// dtype, aligned to one element, apart from x. blob : device, p.codes().size_bytes() bytes or
-/// more, aligned to 16 bytes, apart from x and y. Options for tiles and ranges are refused. Errors:
-/// see status; nothing is launched for a bad argument.
+/// pass, on a stream. As furl::host::max_pool, with the same values.
+/// x    : device, p.num_inputs() elements of any dtype, aligned to one element.
+/// y    : device, p.num_outputs() elements of x's dtype, aligned to one element, apart from x.
+/// blob : device, p.codes().size_bytes() bytes or more, aligned to 16 bytes, apart from x and y.
+/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
+/// argument.
 template <class Architectures = kernel::architectures>
 status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob, cudaStream_t stream,
                 const options& o = {}) {
@@ -126,11 +127,11 @@ status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob, cu
 }
 
 /// Writes the gradient of the input of a max pooling, on a stream. As
-/// furl::host::max_pool_backward, with the same values. blob : device, what max_pool wrote, aligned
-/// to 16 bytes. Indices beyond the window are ignored. g    : device, the gradient of y:
-/// p.num_outputs() elements of any dtype, aligned to one element. out  : device, p.num_inputs()
-/// elements of g's dtype, aligned to one element, apart from g and the
-///        blob.
+/// furl::host::max_pool_backward, with the same values.
+/// blob : device, what max_pool wrote, aligned to 16 bytes. Indices beyond the window are ignored.
+/// g    : device, the gradient of y: p.num_outputs() elements of any dtype, aligned to one element.
+/// out  : device, p.num_inputs() elements of g's dtype, aligned to one element, apart from g and
+///        the blob.
 /// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
 /// argument.
 template <class Architectures = kernel::architectures>

@@ -216,11 +216,13 @@ void gather_rows(const max_pool_plan& p, const u8* blob, const void* g, void* ou
 
 /// Writes to y the maximum of each window of x, and to the blob its index in the window, row by
 /// row, in one pass. Of equal elements the first is chosen, of several NaN the last. NaN is above
-/// all. p    : from max_pool_plan::make. x    : host, p.num_inputs() elements of any dtype, at any
-/// alignment. y    : host, p.num_outputs() elements of x's dtype, apart from x. blob : host,
-/// p.codes().size_bytes() bytes or more, aligned to 16 bytes, apart from x and y. pool : threads to
-/// work with; none: the calling thread alone. A bad argument is refused before anything is written:
-/// see status. Nothing is allocated.
+/// all.
+/// p    : from max_pool_plan::make.
+/// x    : host, p.num_inputs() elements of any dtype, at any alignment.
+/// y    : host, p.num_outputs() elements of x's dtype, apart from x.
+/// blob : host, p.codes().size_bytes() bytes or more, aligned to 16 bytes, apart from x and y.
+/// pool : threads to work with; none: the calling thread alone.
+/// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob,
                        thread_pool* pool = nullptr) {
   if (const status s = furl::detail::check_max_pool(p, x, "x", y, "y", blob); !s) return s;
@@ -261,8 +263,9 @@ inline status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_
 }
 
 }  // namespace host
-}  // namespace furl
 
 FURL_HIDDEN_END
 
 #endif
+
+}  // namespace furl

@@ -120,7 +120,9 @@ inline value_and_slope evaluate(activation f, double x) {
 /// the integral of the squared error from -10 to 10 is least (Novikov et al., ICML 2023). Its
 /// codes, made of the input of the activation in the forward pass, are all that the backward pass
 /// needs, which is unpack_multiply. For tanh and sigmoid, whose derivatives are even, they are
-/// codes of magnitudes. f    : the activation function. bits : 1..4, of a code.
+/// codes of magnitudes.
+/// f    : the activation function.
+/// bits : 1..4, of a code.
 inline result<codebook> derivative_codebook(activation f, int bits) {
   if (bits < 1 || bits > 4) return status{error::out_of_range, "bits", bits, "must be 1..4"};
   if (f > activation::selu)
@@ -160,9 +162,9 @@ inline result<codebook> derivative_codebook(activation f, int bits) {
 }
 
 /// The Weibull distribution that has these moments, which are those of the magnitudes of values.
-/// This is how we fit; TinyScript's own way is not known to us. mean        : of the magnitudes:
-/// 1e-30 to 1e38. mean_square : of the values. Over the square of the mean it must be 1.0002
-/// to 1.8e5, which are
+/// This is how we fit; TinyScript's own way is not known to us.
+/// mean        : of the magnitudes: 1e-30 to 1e38.
+/// mean_square : of the values. Over the square of the mean it must be 1.0002 to 1.8e5, which are
 ///               shapes 100 to 0.1.
 inline result<weibull> fit_weibull(double mean, double mean_square) {
   if (!(mean >= 1e-30 && mean <= 1e38))

@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(block_threads, 6)
 /// Compresses the residuals of elements and their means.
 /// InRanges: whether the ranges of residuals are given; measured otherwise.
 template <class T, lfc_path Path, bool InRanges, class Architectures>
-__global__ void __launch_bounds__(warp_threads* detail::max_tiles(Path),
+__global__ void __launch_bounds__(block_compress<Path>::max_threads,
                                   detail::min_blocks(Path, InRanges))
     compress_with_lfc(block_layout layout, tile_range tiles, const T* x, u8* blob,
                       key_argument key_source, range_map given) {

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(block_threads, 7)
 
 /// Restores elements from their residuals and means.
 template <class T, output Output, lfc_path Path, class Architectures>
-__global__ void __launch_bounds__(warp_threads* detail::max_tiles(Path), detail::min_blocks(Path))
+__global__ void __launch_bounds__(block_decompress<Path>::max_threads, detail::min_blocks(Path))
     decompress_with_lfc(block_layout layout, const u8* blob, T* y) {
   extern __shared__ float4 shared[];
   const tile_run run(layout);

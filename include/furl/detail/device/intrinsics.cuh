@@ -110,6 +110,24 @@ __device__ __forceinline__ u32 warp_sum(u32 value) {
 }
 
 /// @{
+/// The smallest and the largest over all 32 lanes, in each of them.
+__device__ __forceinline__ int warp_min(int value) {
+#if __CUDA_ARCH__ >= 800
+  int least;  // in PTX for the same reason
+  asm volatile("redux.sync.min.s32 %0, %1, 0xffffffff;" : "=r"(least) : "r"(value));
+  return least;
+#else
+  for (int distance = warp_threads / 2; distance > 0; distance /= 2)
+    value = min(value, int(shuffle_xor(u32(value), distance)));
+  return value;
+#endif
+}
+__device__ __forceinline__ int warp_max(int value) {
+  return ~warp_min(~value);
+}
+/// @}
+
+/// @{
 /// The value of lane `lane` of the caller's own segment of 8 lanes.
 __device__ __forceinline__ u32 shuffle_in_eight(u32 value, int lane) {
   return __shfl_sync(full_warp, value, lane, 8);

@@ -22,9 +22,7 @@ struct lfc_columns {
   /// Threads : one block, all threads with the same arguments: one warp for each tile.
   /// Shapes  : plane : windows of one column and at most 8 rows; rows of a multiple of 4 elements.
   ///           The run begins with tile `first` and has `count` elements in the tensor.
-  /// Shared  : storage: a float for each cell that the run touches, then a u32
-  /// for
-  ///           each row.
+  /// Shared  : storage: a float for each cell that the run touches, then a u32 for each row.
   /// Sync    : none.
   __device__ __forceinline__ lfc_columns(float4* storage, const cell_plane& p, i64 first, u32 count)
       : plane(p),

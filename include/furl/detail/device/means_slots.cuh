@@ -16,6 +16,7 @@
 #include "furl/detail/cell_index.hpp"
 #include "furl/detail/cells.hpp"
 #include "furl/detail/device/intrinsics.cuh"
+#include "furl/detail/device/lfc_source.cuh"
 #include "furl/detail/number.hpp"
 
 namespace furl {

@@ -13,6 +13,7 @@
 #include "furl/config.hpp"
 #include "furl/detail/cell_index.hpp"
 #include "furl/detail/cells.hpp"
+#include "furl/detail/device/lfc_source.cuh"
 #include "furl/detail/number.hpp"
 
 namespace furl {
