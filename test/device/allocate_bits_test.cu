@@ -150,8 +150,8 @@ TEST(device_allocation, BadMemoryIsNamedAndNothingIsWritten) {
   };
   expect(allocate({host_floats.data(), 5}, r5, view(tile_bits), view(workspace)),
          error::wrong_memory, "sensitivity");
-  expect(allocate(s5, host_doubles, view(tile_bits), view(workspace)), error::wrong_memory,
-         "squared_range");
+  expect(allocate(s5, {host_doubles.data(), 5}, view(tile_bits), view(workspace)),
+         error::wrong_memory, "squared_range");
   expect(allocate(s5, r5, {host_bytes.data(), 5}, view(workspace)), error::wrong_memory,
          "tile_bits");
   expect(allocate(s5, r5, view(tile_bits), host_bytes), error::wrong_memory, "workspace");
@@ -169,7 +169,8 @@ TEST(device_allocation, BadMemoryIsNamedAndNothingIsWritten) {
          error::wrong_memory, "x");
   expect(squared_ranges(p, {x.data() + 2, dtype::f32, num_elements}, {r.as<double>(), 5}, stream),
          error::misaligned, "x");
-  expect(squared_ranges(p, x.const_view(), host_doubles, stream), error::wrong_memory, "squared");
+  expect(squared_ranges(p, x.const_view(), {host_doubles.data(), 5}, stream), error::wrong_memory,
+         "squared");
   expect(expand_sensitivity(p, {host_floats.data(), 1}, {s.as<float>(), 5}, stream),
          error::wrong_memory, "of_parts");
   expect(expand_sensitivity(p, s5, {host_floats.data(), 5}, stream), error::wrong_memory,

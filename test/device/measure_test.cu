@@ -91,7 +91,7 @@ TEST(device_measure, BadMemoryIsNamedAndNothingIsWritten) {
   };
   const furl::span<quality> some{groups.as<quality>(), 1500};
   const furl::span<quality> misaligned{reinterpret_cast<quality*>(groups.data() + 4), 1500};
-  expect(run(host_groups, total, space), error::wrong_memory, "groups");
+  expect(run({host_groups.data(), 1500}, total, space), error::wrong_memory, "groups");
   expect(run(some, host_groups.data(), space), error::wrong_memory, "total");
   expect(run(misaligned, total, space), error::misaligned, "groups");
   expect(run(some, reinterpret_cast<quality*>(groups.data() + 48004), space), error::misaligned,

@@ -48,7 +48,7 @@ class block_min_max {
  public:
   /// In shared memory.
   struct temp_storage {
-    min_max of_warp[num_warps];  // one each
+    float2 of_warp[num_warps];  // (lo, hi) of each; a min_max has initial values
   };
 
   /// In every thread.
@@ -57,10 +57,13 @@ class block_min_max {
   /// The pair of all threads' pairs.
   __device__ min_max reduce(min_max mine) {
     mine = warp_min_max(mine);
-    if (threadIdx.x % warp_threads == 0) storage_.of_warp[threadIdx.x / warp_threads] = mine;
+    if (threadIdx.x % warp_threads == 0)
+      storage_.of_warp[threadIdx.x / warp_threads] = {mine.lo, mine.hi};
     __syncthreads();
     const int lane = int(threadIdx.x % warp_threads);
-    return warp_min_max(lane < num_warps ? storage_.of_warp[lane] : min_max{});
+    min_max other;
+    if (lane < num_warps) other = {storage_.of_warp[lane].x, storage_.of_warp[lane].y};
+    return warp_min_max(other);
   }
 
   /// The pair of an array. x : global or shared, `count` elements, 0 or more.
