@@ -154,7 +154,8 @@ void run_part(benchmark::State& state, const row& r, int num_threads) {
         using type = decltype(element);
         const auto* const x = reinterpret_cast<const type*>(elements.data());
         if (pools) {
-          host::detail::pool_bands<type>(p, x, blob.data(), first, last);
+          host::detail::means_scratch scratch{};
+          host::detail::average_bands<type>(p, x, blob.data(), first, last, scratch);
         } else {
           find_ranges(x, first, last, r.group, ranges.data());
         }

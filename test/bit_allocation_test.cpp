@@ -211,7 +211,7 @@ TEST(BitAllocation, LowersTheWeightedErrorAtTheSameSize) {
   for (const auto& engine : backends()) {
     std::vector<double> squared(16);
     std::vector<float> sensitivity(16);
-    ASSERT_TRUE(engine->squared_ranges(uniform, const_values(x), squared));
+    ASSERT_TRUE(engine->squared_ranges(uniform, host::const_values(x), squared));
     ASSERT_TRUE(engine->expand_sensitivity(uniform, of_samples, sensitivity));
     const auto tile_bits = allocate(*engine, mixed.sum_of_bits(), sensitivity, squared);
     const auto error = [&](const std::vector<float>& y) {

@@ -3,14 +3,13 @@
 
 // Ranges that are given to compress instead of measured by it.
 
-#include "furl/detail/ranges.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <string>
 
+#include "furl/detail/ranges.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 
@@ -152,7 +151,7 @@ TEST(GivenRanges, PairsThatAreNone) {
       guarded_buffer blob(p.size_bytes());
       const auto before = blob.bytes();
       const status s =
-          engine->compress(p, const_values(x), {blob.data(), blob.size()}, {1, 2}, {}, given);
+          engine->compress(p, host::const_values(x), {blob.data(), blob.size()}, {1, 2}, {}, given);
       if (std::string(engine->name()) != "device") {
         EXPECT_EQ(s.code, error::out_of_range);
         EXPECT_STREQ(s.argument, "options.ranges");
@@ -178,7 +177,7 @@ TEST(GivenRanges, BadArgumentsAreNamedAndNothingIsWritten) {
   const auto expect = [&](backend& engine, const given_ranges& given, error code,
                           const char* argument, i64 value) {
     const status s =
-        engine.compress(p, const_values(x), {blob.data(), blob.size()}, {1, 2}, {}, given);
+        engine.compress(p, host::const_values(x), {blob.data(), blob.size()}, {1, 2}, {}, given);
     EXPECT_EQ(s.code, code) << to_string(s);
     EXPECT_STREQ(s.argument, argument);
     EXPECT_EQ(s.value, value);
@@ -220,6 +219,34 @@ TEST(GivenRanges, SymmetricOnesHoldZero) {
           EXPECT_EQ(y[0], 0);
           EXPECT_EQ(y[1], 0);
           for (std::size_t i = 2; i < 6; ++i) EXPECT_NEAR(y[i], x[i], step * 0.503);
+        }
+      }
+}
+
+// Near the largest f32 the step below -largest has no room: the widest range that can be coded.
+TEST(GivenRanges, SymmetricOnesOfTheLargestFloats) {
+  const float most = std::numeric_limits<float>::max();
+  for (const float largest : {most, most / 2, most / 3, most / 255, 1e38f})
+    for (const dtype meta : {dtype::bf16, dtype::f32})
+      for (int bits = 2; bits <= 8; ++bits) {
+        SCOPED_TRACE(std::to_string(largest) + ", " + std::to_string(bits) + " bits");
+        const range ends = symmetric_range(largest, bits);
+        EXPECT_TRUE(is_range(ends.lo, ends.hi));
+        EXPECT_GE(ends.hi, std::min(largest, most / 4 / static_cast<float>(bits == 2 ? 2 : 1)));
+        codec c;
+        c.bits = bits;
+        c.meta = meta;
+        c.rounding = rounding::nearest;
+        const plan p = make_plan(c, {3});
+        const std::vector<float> x = {0, largest, -largest};
+        for (const auto& engine : backends()) {
+          const auto y = decompress(*engine, p,
+                                    compress(*engine, p, bytes_of(x), dtype::f32, {}, {}, {},
+                                             given_ranges::of_tensor(&ends.lo)));
+          EXPECT_EQ(y[0], 0);
+          const float step = ends.hi / static_cast<float>((1 << (bits - 1)) - 1);
+          EXPECT_NEAR(y[1], std::min(largest, ends.hi), step * 0.503f);
+          EXPECT_TRUE(is_finite(y[2])) << y[2];
         }
       }
 }

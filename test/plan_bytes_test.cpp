@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "furl/plan.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "furl/plan.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 

@@ -100,10 +100,10 @@ TEST(SquaredRanges, LargestAndSmallestRanges) {
   const double small = std::ldexp(1.0, -149);
   for (const auto& engine : backends()) {
     std::vector<double> found(1);
-    ASSERT_TRUE(engine->squared_ranges(p, const_values(x), found));
+    ASSERT_TRUE(engine->squared_ranges(p, host::const_values(x), found));
     EXPECT_EQ(found[0], large * large);
     x[0] = x[1] = 0;
-    ASSERT_TRUE(engine->squared_ranges(p, const_values(x), found));
+    ASSERT_TRUE(engine->squared_ranges(p, host::const_values(x), found));
     EXPECT_EQ(found[0], small * small);
     x[0] = -1.5e38f;
     x[1] = 1.5e38f;

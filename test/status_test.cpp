@@ -3,8 +3,6 @@
 
 // Statuses, results and views: the small types of every signature.
 
-#include "furl/types.hpp"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "furl/plan.hpp"
+#include "furl/types.hpp"
 
 namespace furl::test {
 namespace {
@@ -46,6 +45,12 @@ TEST(Result, HoldsAValueOrAStatus) {
   EXPECT_FALSE(refused);
   EXPECT_EQ(refused.status().code, error::overlap);
 }
+
+// Of host memory; views_test.cpp has both sides.
+using host::bytes;
+using host::const_bytes;
+using host::const_values;
+using host::values;
 
 TEST(View, FromPointersAndContainers) {
   std::vector<float> f(5);

@@ -16,18 +16,16 @@
 #endif
 
 namespace furl {
-inline namespace v0_1 {
-
 namespace detail {
 
 /// A count of any integer type as i64: -1 if it is too large for that.
 template <class Integer>
-constexpr i64 to_count(Integer count) {
+FURL_HIDDEN constexpr i64 to_count(Integer count) {
   return count > 0 && static_cast<u64>(count) >= u64(1) << 63 ? -1 : static_cast<i64>(count);
 }
 /// A size of any integer type as u64: 0 if it is negative.
 template <class Integer>
-constexpr u64 to_size(Integer size) {
+FURL_HIDDEN constexpr u64 to_size(Integer size) {
   return size > 0 ? static_cast<u64>(size) : 0;
 }
 
@@ -57,6 +55,8 @@ using if_integer = void;
 #endif
 
 }  // namespace detail
+
+inline namespace v0_1 {
 
 /// A flat array of elements of one type, at any element alignment. Void is `void` (written to) or
 /// `const void` (read from). Counts are of any integer type; one that i64 cannot hold becomes -1,

@@ -3,10 +3,12 @@
 
 // What only the host can refuse: pointers, their alignment, overlaps, and widths it can read.
 
-#include "furl/detail/checks.hpp"
-
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
+#include "furl/detail/checks.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 
@@ -94,8 +96,8 @@ TEST_F(HostArguments, OverlapOfCodes) {
 
 TEST_F(HostArguments, WidthsAreReadBeforeAnythingIsWritten) {
   const auto refused = [&](const std::vector<u8>& widths, error code, i64 value) {
-    expect_refused(mixed, tensor, blob, {nullptr, widths}, code, "options.tile_bits", "options.tile_bits",
-                   value);
+    expect_refused(mixed, tensor, blob, {nullptr, widths}, code, "options.tile_bits",
+                   "options.tile_bits", value);
   };
   refused({3, 3, 0}, error::out_of_range, 0);
   refused({0, 1, 8}, error::out_of_range, 0);
@@ -108,6 +110,63 @@ TEST_F(HostArguments, WidthsAreReadBeforeAnythingIsWritten) {
   const std::vector<u8> right{3, 5, 1};
   EXPECT_TRUE(host::compress(mixed, {tensor, dtype::f32, n}, {blob, mixed.size_bytes()}, {},
                              {nullptr, right}));
+}
+
+// Case 137: what options point to must be apart from what the call writes.
+TEST_F(HostArguments, OptionsOverlapTheOutput) {
+  const u64 size = mixed.size_bytes();
+  const u64 tensor_bytes = 4 * n;
+  const u8 right[] = {3, 5, 1};
+  const const_bytes tile_bits(right, 3);
+  for (const u64 at : {u64(0), size / 2, size - 3, size - 1}) {
+    std::copy(right, right + 3, blob + at);
+    const host::options o{nullptr, {blob + at, 3}};
+    expect_status(host::compress(mixed, {tensor, dtype::f32, n}, {blob, size}, {}, o),
+                  error::overlap, "options.tile_bits", 0);
+  }
+  for (const u64 at : {u64(0), tensor_bytes - 3, tensor_bytes - 1}) {
+    std::copy(right, right + 3, tensor + at);
+    const host::options o{nullptr, {tensor + at, 3}};
+    expect_status(host::decompress(mixed, {blob, size}, {tensor, dtype::f32, n}, o), error::overlap,
+                  "options.tile_bits", 0);
+    expect_status(host::decompress_add(mixed, {blob, size}, {tensor, dtype::f32, n}, o),
+                  error::overlap, "options.tile_bits", 0);
+  }
+  const float pair[] = {-1.0f, 1.0f};
+  std::memcpy(blob + 16, pair, sizeof pair);
+  const auto* const pairs = reinterpret_cast<const float*>(blob + 16);
+  const host::options ranges{nullptr, tile_bits, given_ranges::of_tensor(pairs)};
+  expect_status(host::compress(mixed, {tensor, dtype::f32, n}, {blob, size}, {}, ranges),
+                error::overlap, "options.ranges", 0);
+  EXPECT_TRUE(memory.intact());
+}
+
+TEST_F(HostArguments, RangesAreForCompressAlone) {
+  const float pair[] = {-1.0f, 1.0f};
+  const host::options o{nullptr, {}, given_ranges::of_tensor(pair)};
+  const auto before = memory.bytes();
+  const u64 size = flat.size_bytes();
+  expect_status(host::decompress(flat, {blob, size}, {tensor, dtype::f32, n}, o),
+                error::out_of_range, "options.ranges", i64(range_scope::tensor));
+  expect_status(host::decompress_add(flat, {blob, size}, {tensor, dtype::f32, n}, o),
+                error::out_of_range, "options.ranges", i64(range_scope::tensor));
+  host::options forgotten;
+  forgotten.ranges.pairs = pair;
+  expect_status(host::decompress(flat, {blob, size}, {tensor, dtype::f32, n}, forgotten),
+                error::out_of_range, "options.ranges", i64(range_scope::measured));
+  EXPECT_EQ(memory.bytes(), before);
+}
+
+TEST_F(HostArguments, ScopeOutsideItsEnumeration) {
+  const float pair[] = {-1.0f, 1.0f};
+  const auto before = memory.bytes();
+  for (const int scope : {4, 5, 255}) {
+    host::options o;
+    o.ranges = {pair, 1, range_scope(scope), 0};
+    expect_status(host::compress(flat, {tensor, dtype::f32, n}, {blob, flat.size_bytes()}, {}, o),
+                  error::out_of_range, "options.ranges.scope", scope);
+  }
+  EXPECT_EQ(memory.bytes(), before);
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 
 // The caller's floating-point mode changes no byte, and is as it was afterwards.
 
-#include "furl/detail/host/work.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cfenv>
@@ -12,6 +10,7 @@
 #include <cstring>
 #include <string>
 
+#include "furl/detail/host/work.hpp"
 #include "host/in_mode.hpp"
 #include "support/coded.hpp"
 #include "support/inputs.hpp"

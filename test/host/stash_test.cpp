@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "furl/compress.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "furl/compress.hpp"
+#include "furl/extra/codebook.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 
@@ -71,7 +71,11 @@ TEST_F(Stash, HoldsWhatACodebookMakes) {
   const plan codes = *plan::make_codes(2, {3, 500});
   const float levels[] = {-1.5f, -0.25f, 0.5f, 2.0f};
   const codebook book = stochastic_codebook(levels, 4);
-  const auto kept = host::stash::pack(codes, x, book, {1, 2}, nullptr, memory.allocator());
+  const auto with_codebook = [&](const plan& of) {
+    const auto write = [&](bytes blob) { return host::pack(of, x, book, blob, {1, 2}); };
+    return host::stash::make(of, write, memory.allocator());
+  };
+  const auto kept = with_codebook(codes);
   ASSERT_TRUE(kept);
   EXPECT_EQ(memory.bytes_now, codes.size_bytes());
   std::vector<u8> expected(codes.size_bytes());
@@ -81,7 +85,7 @@ TEST_F(Stash, HoldsWhatACodebookMakes) {
   std::vector<float> y(x.size());
   EXPECT_TRUE(host::unpack(kept->plan(), kept->blob(), book, y));
   for (const float v : y) EXPECT_TRUE(std::count(levels, levels + 4, v) == 1) << v;
-  EXPECT_EQ(host::stash::pack(p, x, book, {}).status().argument, std::string("plan"));
+  EXPECT_EQ(with_codebook(p).status().argument, std::string("plan"));
 }
 
 TEST_F(Stash, HoldsWhatCompressWrites) {
@@ -135,6 +139,27 @@ TEST_F(Stash, MovesWithoutAllocating) {
   EXPECT_EQ(memory.allocations, 2);
   { const host::stash last = std::move(empty); }
   EXPECT_GE(memory.deallocations, 1);
+}
+
+// Case 139: the memory that an assignment replaces goes back at once.
+TEST_F(Stash, AssignmentReleasesAtOnce) {
+  auto a = keep(1);
+  auto b = keep(2);
+  ASSERT_TRUE(a);
+  ASSERT_TRUE(b);
+  const auto expected = restored(*b);
+  *a = std::move(*b);
+  EXPECT_EQ(memory.deallocations, 1);
+  EXPECT_EQ(memory.bytes_now, p.size_bytes());
+  EXPECT_EQ(restored(*a), expected);
+  EXPECT_EQ(b->plan(), plan{});
+  EXPECT_EQ(b->blob().data, nullptr);
+  host::stash& same = *a;
+  *a = std::move(same);
+  EXPECT_EQ(memory.deallocations, 1);
+  EXPECT_EQ(restored(*a), expected);
+  *a = host::stash{};
+  EXPECT_EQ(memory.bytes_now, 0u);
 }
 
 TEST_F(Stash, FreesAllAfterAssignments) {

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -69,6 +71,33 @@ TEST(ThreadPool, SharedByManyCallers) {
 TEST(ThreadPool, CanBeDestroyedUnused) {
   for (int repeat = 0; repeat < 50; ++repeat) const host::thread_pool pool(3);
 }
+
+#if !defined(FURL_SANITIZED)
+// Case 138: a child that fork() has made has none of the pool's threads.
+TEST(ThreadPool, WorksInAForkedChild) {
+  host::thread_pool pool(3);
+  std::atomic<int> total{0};
+  pool.run([&](int) { ++total; });
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);  // rather than wait for ever
+    const auto here = std::this_thread::get_id();
+    int shares = 0;
+    pool.run([&](int share) { shares += std::this_thread::get_id() == here ? 1 << share : 0; });
+    pool.~thread_pool();
+    host::thread_pool another(2);
+    another.run([&](int) { ++total; });
+    _exit(shares == 7 && total == 5 ? 0 : 1);
+  }
+  int how = 0;
+  ASSERT_EQ(waitpid(child, &how, 0), child);
+  EXPECT_TRUE(WIFEXITED(how)) << "killed by signal " << WTERMSIG(how);
+  EXPECT_EQ(WEXITSTATUS(how), 0);
+  pool.run([&](int) { ++total; });
+  EXPECT_EQ(total, 6);
+}
+#endif
 
 /// Outputs with a number of threads.
 struct outputs {

@@ -9,16 +9,16 @@
 
 namespace furl::test {
 
-// Tests hand over host memory, often in containers.
-using host::bytes;
-using host::const_bytes;
-using host::const_values;
-using host::span;
-using host::values;
-
 /// One implementation of the format, called with host memory: the same tests run over all.
 class backend {
  public:
+  using bytes = host::bytes;
+  using const_bytes = host::const_bytes;
+  using const_values = host::const_values;
+  template <class T>
+  using span = host::span<T>;
+  using values = host::values;
+
   virtual ~backend() = default;
   virtual const char* name() const = 0;
   virtual status compress(const plan& p, const_values x, bytes blob, random_key key,

@@ -78,10 +78,11 @@ class row_walk {
   i64 left_in_cell_[2] = {};
 };
 
-/// Floats that expand_row may write beyond the last element asked for.
+/// Floats beyond the last that loops over LFC values may read and write.
 inline constexpr int expand_slack = 8;
 
-/// LFC values of elements position .. position + count - 1 of a row. lfc: the row's first cell.
+/// LFC values of elements position .. position + count - 1 of a row. lfc: the row's first cell. Up
+/// to max_window floats more may be written.
 template <class Meta>
 void expand_row(const cell_grid& g, const u8* lfc, i64 position, i64 count, float* out) {
   const auto value = [lfc](i64 cell) { return to_f32(load_at<Meta>(lfc, cell)); };
@@ -117,11 +118,11 @@ class lfc_reader {
   /// lfc: the LFC part of the blob. expanded: num_expanded floats of scratch, which keep their
   /// values between calls, or `forget` is called.
   lfc_reader(const plan& p, const u8* lfc, float* expanded)
-      : grid_(p.grid()),
+      : grid_(merged(p.grid())),
         row_length_(grid_.extent[2] * grid_.inner),
         meta_(p.codec().meta),
         lfc_(lfc),
-        row_(p.grid()),
+        row_(grid_),
         expanded_(expanded) {}
 
   /// Calls put(at, lfc, length) for runs of the `count` elements from `first` on, in order: lfc has
@@ -142,6 +143,22 @@ class lfc_reader {
   void forget() { expanded_row_ = -1; }
 
  private:
+  /// The same grid with longer rows, where rows have one cell each: those of a cell are one run.
+  static cell_grid merged(cell_grid g) {
+    while (g.inner == 1 && g.first_pooled < 2 && g.cells[2] == 1) {
+      g.window[2] = int(g.window[1] * g.extent[2]);
+      g.extent[2] *= g.extent[1];
+      g.cells[2] = g.cells[1];
+      g.extent[1] = g.extent[0];
+      g.window[1] = g.window[0];
+      g.cells[1] = g.cells[0];
+      g.extent[0] = g.window[0] = 1;
+      g.cells[0] = 1;
+      ++g.first_pooled;
+    }
+    return g;
+  }
+
   /// Values of the row to its end, or `count` if that is less. Returns how many.
   template <class Put>
   int put_row(int at, int count, const Put& put) {
@@ -160,17 +177,22 @@ class lfc_reader {
     if (row_.cell_row() != expanded_row_) expand(0, row_length_);
     expanded_row_ = row_.cell_row();
     const i64 rows_left = row_.rows_left();
-    i64 position = row_.position();
+    const int row = int(row_length_);
+    const float* const lfc = expanded_;
+    int position = int(row_.position());
     i64 rows = 0;
     int done = 0;
-    while (rows < rows_left && done < count) {
-      const int length = int(::std::min<i64>(row_length_ - position, count - done));
-      put(at + done, static_cast<const float*>(expanded_ + position), length);
-      done += length;
-      position += length;
-      if (position < row_length_) break;
-      position = 0;
-      ++rows;
+    if (position > 0) {  // the rest of a row
+      done = (::std::min)(row - position, count);
+      put(at, lfc + position, done);
+      position += done;
+      if (position == row) position = 0, ++rows;
+    }
+    for (; rows < rows_left && done + row <= count; ++rows, done += row) put(at + done, lfc, row);
+    if (rows < rows_left && done < count) {  // the beginning of one; then position is 0
+      position = count - done;
+      put(at + done, lfc, position);
+      done = count;
     }
     row_.advance(rows, position);
     return done;
@@ -186,7 +208,7 @@ class lfc_reader {
     }
   }
 
-  const cell_grid& grid_;
+  const cell_grid grid_;
   const i64 row_length_;
   const dtype meta_;
   const u8* const lfc_;
