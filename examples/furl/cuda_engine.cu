@@ -6,6 +6,7 @@
 #include "engine.hpp"
 #include "failure.hpp"
 #include "furl/compress.cuh"
+#include "furl/extra/allocate_bits.cuh"
 #include "timing.hpp"
 
 namespace furl::cli {
@@ -75,15 +76,18 @@ class device_buffer {
 
 /// What a mixed plan needs beside the arrays; nothing for others.
 struct device_options {
-  device_buffer widths;
-  device_buffer workspace;
+  device_buffer tile_bits;
+  device_buffer index;
+  status indexed;  // what became of making the index
 
-  device_options(const plan& p, const_bytes host_widths, cudaStream_t stream)
-      : widths(host_widths.data, host_widths.size_bytes, stream), workspace(workspace_bytes(p)) {}
+  device_options(const plan& p, const_bytes bits, cudaStream_t stream)
+      : tile_bits(bits.data, bits.size_bytes, stream), index(tile_index_bytes(p)) {
+    if (p.kind() == plan_kind::mixed) indexed = index_tiles(p, tile_bits, index, stream);
+  }
   operator options() const {
     options o;
-    o.tile_bits = widths;
-    o.workspace = workspace;
+    o.tile_bits = tile_bits;
+    if (index.data() != nullptr) o.tile_index = index;
     return o;
   }
 };
@@ -91,21 +95,22 @@ struct device_options {
 class cuda_engine final : public engine {
  public:
   status compress(const plan& p, const_values x, bytes blob, random_key key,
-                  const_bytes widths) override {
+                  const_bytes tile_bits) override {
     const device_buffer in(x.data, x.size_bytes(), stream_);
     const device_buffer out(blob.size_bytes);
-    const device_options o(p, widths, stream_);
+    const device_options o(p, tile_bits, stream_);
+    if (!o.indexed) return o.indexed;
     const const_values array{in.data(), x.type, x.num_elements};
     if (const status s = furl::compress(p, array, out, key, stream_, o); !s) return s;
     return finish(out, blob.data);
   }
-  status decompress(const plan& p, const_bytes blob, values y, const_bytes widths) override {
+  status decompress(const plan& p, const_bytes blob, values y, const_bytes tile_bits) override {
     const device_buffer out(y.size_bytes());
-    return restore(p, blob, out, y, widths, furl::decompress<>);
+    return restore(p, blob, out, y, tile_bits, furl::decompress<>);
   }
-  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths) override {
+  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes tile_bits) override {
     const device_buffer out(y.data, y.size_bytes(), stream_);
-    return restore(p, blob, out, y, widths, furl::decompress_add<>);
+    return restore(p, blob, out, y, tile_bits, furl::decompress_add<>);
   }
   status pack(const plan& p, const_bytes codes, bytes blob) override {
     const device_buffer in(codes.data, codes.size_bytes, stream_);
@@ -141,9 +146,10 @@ class cuda_engine final : public engine {
  private:
   template <class Function>
   status restore(const plan& p, const_bytes blob, const device_buffer& out, values y,
-                 const_bytes widths, const Function& function) {
+                 const_bytes tile_bits, const Function& function) {
     const device_buffer in(blob.data, blob.size_bytes, stream_);
-    const device_options o(p, widths, stream_);
+    const device_options o(p, tile_bits, stream_);
+    if (!o.indexed) return o.indexed;
     const values array{out.data(), y.type, y.num_elements};
     if (const status s = function(p, in, array, stream_, o); !s) return s;
     return finish(out, y.data);

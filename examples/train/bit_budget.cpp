@@ -26,9 +26,10 @@ void bit_budget::begin_step() {
     }
     sensitivity.resize(squared.size(), last);
   }
-  std::vector<u8> widths(squared.size());
-  check(furl::host::allocate_bits(u64(mean_bits_) * widths.size(), sensitivity, squared, widths));
-  auto next = widths.cbegin();
+  std::vector<u8> tile_bits(squared.size());
+  check(furl::host::allocate_bits(u64(mean_bits_) * tile_bits.size(), sensitivity, squared,
+                                  tile_bits));
+  auto next = tile_bits.cbegin();
   for (share& s : shares_) {
     const auto end = next + static_cast<std::ptrdiff_t>(s.num_tiles);
     s = {s.num_tiles, std::accumulate(next, end, u64(0)), 0.0, {}};

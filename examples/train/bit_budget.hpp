@@ -20,7 +20,7 @@ class bit_budget {
   /// Shares out anew, by what has been called since the last time.
   void begin_step();
 
-  /// What the widths of an activation's tiles add up to. Where nothing is known: the mean.
+  /// What the bits of an activation's tiles add up to. Where nothing is known: the mean.
   u64 sum_of_bits(std::size_t activation, u64 num_tiles);
 
   /// That an error of variance v in each element of an activation adds sensitivity * v to the

@@ -6,15 +6,14 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "fold_store.hpp"
-#include "furl/extra/codebook.cuh"
 #include "furl/compress.cuh"
 #include "furl/extra/allocate_bits.cuh"
+#include "furl/extra/codebook.cuh"
 
 namespace trainer {
 namespace {
@@ -58,6 +57,9 @@ class device_array {
 
   T* data() const { return data_; }
   index size() const { return size_; }
+  furl::values values() const { return {data_, size_}; }
+  furl::bytes bytes() const { return {data_, num_bytes()}; }
+  furl::span<T> span() const { return {data_, size_}; }
   void copy_to(T* host) const { copy(host, data_, cudaMemcpyDeviceToHost); }
 
  private:
@@ -80,42 +82,65 @@ buffer<float> one() {
   return value;
 }
 
+/// The bits of each tile of a mixed plan, with the index that they are found by.
+class tile_bits {
+ public:
+  tile_bits(const furl::plan& p, cudaStream_t stream)
+      : bits_(p.num_tiles(), stream), index_(index(furl::tile_index_bytes(p)), stream) {}
+
+  furl::bytes bits() const { return bits_.bytes(); }
+  /// To be called once the bits are written.
+  void make_index(const furl::plan& p, cudaStream_t stream) const {
+    check(furl::index_tiles(p, bits(), index_.bytes(), stream));
+  }
+  furl::options options() const {
+    furl::options o;
+    o.tile_bits = bits_.bytes();
+    o.tile_index = index_.bytes();
+    return o;
+  }
+  u64 size_bytes() const { return bits_.bytes().size_bytes + index_.bytes().size_bytes; }
+
+ private:
+  const device_codes bits_;
+  const device_codes index_;
+};
+
 class cuda_folded final : public folded {
  public:
-  /// widths : for a mixed plan; book : for one packed by it.
-  cuda_folded(furl::stash kept, const scoped_stream& stream, std::unique_ptr<device_codes> widths,
+  /// tiles : for a mixed plan; book : for one packed by it.
+  cuda_folded(furl::stash kept, const scoped_stream& stream, std::unique_ptr<tile_bits> tiles,
               const furl::codebook* book)
-      : kept_(std::move(kept)), stream_(stream), widths_(std::move(widths)), book_(book) {}
+      : kept_(std::move(kept)), stream_(stream), tiles_(std::move(tiles)), book_(book) {}
 
   u64 size_bytes() const override {
-    return kept_.plan().size_bytes() + (widths_ ? u64(widths_->size()) : 0);
+    return kept_.plan().size_bytes() + (tiles_ ? tiles_->size_bytes() : 0);
   }
   void restore(const buffer<float>& values) const override {
     const device_array<float> y(values.size(), stream_);
-    const device_codes workspace = make_workspace();
-    check(book_ != nullptr ? furl::unpack(kept_.plan(), kept_.blob(), *book_, y, stream_)
-                           : kept_.restore(y, stream_, options(workspace)));
+    check(book_ != nullptr ? furl::unpack(kept_.plan(), kept_.blob(), *book_, y.values(), stream_)
+                           : kept_.restore(y.values(), stream_, options()));
     fetch(y, values);
   }
   void restore_add(const buffer<float>& values) const override {
     const device_array<float> y(values, stream_);
-    const device_codes workspace = make_workspace();
-    check(kept_.restore_add(y, stream_, options(workspace)));
+    check(kept_.restore_add(y.values(), stream_, options()));
     fetch(y, values);
   }
   void unpack(const codes& c) const override {
     const device_codes y(c.size(), stream_);
-    check(kept_.unpack(y, stream_));
+    check(kept_.unpack(y.bytes(), stream_));
     fetch(y, c);
   }
   void multiply(const buffer<float>& values) const override {
     const device_array<float> g(values, stream_);
-    check(furl::unpack_multiply(kept_.plan(), kept_.blob(), *book_, g, g, stream_));
+    check(
+        furl::unpack_multiply(kept_.plan(), kept_.blob(), *book_, g.values(), g.values(), stream_));
     fetch(g, values);
   }
   std::vector<double> squared_ranges() const override {
     const device_array<double> squared(kept_.plan().num_tiles(), stream_);
-    check(furl::squared_ranges(kept_.plan(), kept_.blob(), squared, stream_, options({})));
+    check(furl::squared_ranges(kept_.plan(), kept_.blob(), squared.span(), stream_, options()));
     std::vector<double> values(static_cast<std::size_t>(squared.size()));
     squared.copy_to(values.data());
     stream_.wait();
@@ -123,12 +148,7 @@ class cuda_folded final : public folded {
   }
 
  private:
-  device_codes make_workspace() const {
-    return {index(furl::workspace_bytes(kept_.plan())), stream_};
-  }
-  furl::options options(furl::bytes workspace) const {
-    return {widths_ ? furl::const_bytes(*widths_) : furl::const_bytes{}, workspace};
-  }
+  furl::options options() const { return tiles_ ? tiles_->options() : furl::options{}; }
   template <class T>
   void fetch(const device_array<T>& from, const buffer<T>& to) const {
     from.copy_to(to.data());
@@ -137,7 +157,7 @@ class cuda_folded final : public folded {
 
   furl::stash kept_;
   const scoped_stream& stream_;
-  const std::unique_ptr<device_codes> widths_;
+  const std::unique_ptr<tile_bits> tiles_;
   const furl::codebook* const book_;
 };
 
@@ -150,7 +170,7 @@ class cuda_store final : public fold_store {
     const device_array<float> ranges(channel_ranges, stream_);
     furl::options o;
     o.ranges = as_ranges(ranges.data(), ranges.size());
-    return keep(furl::stash::compress(p, x, key, stream_, o));
+    return keep(furl::stash::compress(p, x.values(), key, stream_, o));
   }
   std::unique_ptr<const folded> compress_mixed(const furl::plan& p, const buffer<float>& values,
                                                furl::random_key key) override {
@@ -158,33 +178,36 @@ class cuda_store final : public fold_store {
     const device_array<float> x(values, stream_);
     const device_array<double> squared(num_tiles, stream_);
     const device_array<float> sensitivity(num_tiles, stream_);
-    auto widths = std::make_unique<device_codes>(num_tiles, stream_);
-    const device_codes workspace(
-        index(std::max(furl::workspace_bytes(p), furl::allocation_workspace_bytes(num_tiles))),
-        stream_);
-    check(furl::squared_ranges(p, x, squared, stream_));
-    check(furl::expand_sensitivity(p, even_, sensitivity, stream_));
-    check(furl::allocate_bits(p.sum_of_bits(), sensitivity, squared, *widths, workspace,
-                                stream_));
-    auto made = furl::stash::compress(p, x, key, stream_, {*widths, workspace});
-    return keep(std::move(made), std::move(widths));
+    auto tiles = std::make_unique<tile_bits>(p, stream_);
+    const device_codes workspace(index(furl::allocation_workspace_bytes(num_tiles)), stream_);
+    check(furl::squared_ranges(p, x.values(), squared.span(), stream_));
+    check(furl::expand_sensitivity(p, {even_.data(), 1}, sensitivity.span(), stream_));
+    check(furl::allocate_bits(p.sum_of_bits(), {sensitivity.data(), num_tiles},
+                              {squared.data(), num_tiles}, tiles->bits(), workspace.bytes(),
+                              stream_));
+    tiles->make_index(p, stream_);
+    auto made = furl::stash::compress(p, x.values(), key, stream_, tiles->options());
+    return keep(std::move(made), std::move(tiles));
   }
   std::unique_ptr<const folded> pack(const furl::plan& p, const codes& c) override {
     const device_codes unpacked(c, stream_);
-    return keep(furl::stash::pack(p, unpacked, stream_));
+    return keep(furl::stash::pack(p, unpacked.bytes(), stream_));
   }
   std::unique_ptr<const folded> pack(const furl::plan& p, const buffer<float>& values,
                                      const furl::codebook& book) override {
     const device_array<float> x(values, stream_);
-    return keep(furl::stash::pack(p, x, book, {}, stream_), nullptr, &book);
+    const auto write = [&](furl::bytes blob) {
+      return furl::pack(p, x.values(), book, blob, {}, stream_);
+    };
+    return keep(furl::stash::make(p, write, stream_), nullptr, &book);
   }
 
  private:
   std::unique_ptr<const folded> keep(furl::result<furl::stash> made,
-                                     std::unique_ptr<device_codes> widths = nullptr,
+                                     std::unique_ptr<tile_bits> tiles = nullptr,
                                      const furl::codebook* book = nullptr) const {
     auto kept =
-        std::make_unique<cuda_folded>(value_of(std::move(made)), stream_, std::move(widths), book);
+        std::make_unique<cuda_folded>(value_of(std::move(made)), stream_, std::move(tiles), book);
     stream_.wait();
     return kept;
   }

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "furl/extra/codebook.hpp"
 #include "furl/detail/quantize.hpp"
 #include "furl/detail/ranges.hpp"
+#include "furl/extra/codebook.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 #include "parallel.hpp"
@@ -28,7 +28,7 @@ class folded {
   folded(const folded&) = delete;
   folded& operator=(const folded&) = delete;
 
-  virtual u64 size_bytes() const = 0;  // widths of tiles included
+  virtual u64 size_bytes() const = 0;  // the bits of tiles included
   /// Of a compressed tensor its values, of one packed by a codebook the levels.
   virtual void restore(const buffer<float>& values) const = 0;
   /// Adds a compressed tensor to other values.
@@ -53,7 +53,7 @@ class fold_store {
   virtual std::unique_ptr<const folded> compress(const furl::plan& p, const buffer<float>& values,
                                                  furl::random_key key,
                                                  const buffer<float>& channel_ranges) = 0;
-  /// For a mixed plan, with widths that make the tensor's summed error the smallest.
+  /// For a mixed plan, with bits of tiles that make the tensor's summed error the smallest.
   virtual std::unique_ptr<const folded> compress_mixed(const furl::plan& p,
                                                        const buffer<float>& values,
                                                        furl::random_key key) = 0;

@@ -4,20 +4,21 @@
 #include <utility>
 
 #include "fold_store.hpp"
-#include "furl/extra/codebook.hpp"
-#include "furl/extra/allocate_bits.hpp"
 #include "furl/compress.hpp"
+#include "furl/extra/allocate_bits.hpp"
+#include "furl/extra/codebook.hpp"
 
 namespace trainer {
 namespace {
 
 class host_folded final : public folded {
  public:
-  /// widths : for a mixed plan; book : for one packed by it.
-  host_folded(furl::host::stash kept, thread_pool& pool, codes widths, const furl::codebook* book)
-      : kept_(std::move(kept)), pool_(pool), widths_(std::move(widths)), book_(book) {}
+  /// tile_bits : for a mixed plan; book : for one packed by it.
+  host_folded(furl::host::stash kept, thread_pool& pool, codes tile_bits,
+              const furl::codebook* book)
+      : kept_(std::move(kept)), pool_(pool), tile_bits_(std::move(tile_bits)), book_(book) {}
 
-  u64 size_bytes() const override { return kept_.plan().size_bytes() + u64(widths_.size()); }
+  u64 size_bytes() const override { return kept_.plan().size_bytes() + u64(tile_bits_.size()); }
   void restore(const buffer<float>& values) const override {
     if (book_ != nullptr) {
       check(furl::host::unpack(kept_.plan(), kept_.blob(), *book_, values, &pool_));
@@ -39,11 +40,11 @@ class host_folded final : public folded {
   }
 
  private:
-  furl::host::options options() const { return {&pool_, widths_}; }
+  furl::host::options options() const { return {&pool_, tile_bits_}; }
 
   furl::host::stash kept_;
   thread_pool& pool_;
-  codes widths_;
+  codes tile_bits_;
   const furl::codebook* const book_;
 };
 
@@ -62,25 +63,29 @@ class host_store final : public fold_store {
                                                furl::random_key key) override {
     const buffer<double> squared(p.num_tiles());
     const buffer<float> sensitivity(p.num_tiles());
-    const codes widths(p.num_tiles());
+    const codes tile_bits(p.num_tiles());
     check(furl::host::squared_ranges(p, values, squared, &pool_));
     const float even = 1.0F;
     check(furl::host::expand_sensitivity(p, {&even, 1}, sensitivity));
-    check(furl::host::allocate_bits(p.sum_of_bits(), sensitivity, squared, widths));
-    return keep(furl::host::stash::compress(p, values, key, {&pool_, widths}), widths);
+    check(furl::host::allocate_bits(p.sum_of_bits(), sensitivity, squared, tile_bits));
+    return keep(furl::host::stash::compress(p, values, key, {&pool_, tile_bits}), tile_bits);
   }
   std::unique_ptr<const folded> pack(const furl::plan& p, const codes& c) override {
     return keep(furl::host::stash::pack(p, c, &pool_));
   }
   std::unique_ptr<const folded> pack(const furl::plan& p, const buffer<float>& values,
                                      const furl::codebook& book) override {
-    return keep(furl::host::stash::pack(p, values, book, {}, &pool_), {}, &book);
+    const auto write = [&](furl::host::bytes blob) {
+      return furl::host::pack(p, values, book, blob, {}, &pool_);
+    };
+    return keep(furl::host::stash::make(p, write), {}, &book);
   }
 
  private:
-  std::unique_ptr<const folded> keep(furl::result<furl::host::stash> made, codes widths = {},
+  std::unique_ptr<const folded> keep(furl::result<furl::host::stash> made, codes tile_bits = {},
                                      const furl::codebook* book = nullptr) {
-    return std::make_unique<host_folded>(value_of(std::move(made)), pool_, std::move(widths), book);
+    return std::make_unique<host_folded>(value_of(std::move(made)), pool_, std::move(tile_bits),
+                                         book);
   }
 
   thread_pool& pool_;

@@ -48,7 +48,7 @@ TEST(device_allocation, AGraphAllocatesAndUsesBits) {
     std::vector<double> host_squared(5);
     std::vector<float> host_sensitivity(5);
     std::vector<u8> host_bits(5);
-    ASSERT_TRUE(on_host->squared_ranges(uniform, const_values(input), host_squared));
+    ASSERT_TRUE(on_host->squared_ranges(uniform, host::const_values(input), host_squared));
     ASSERT_TRUE(on_host->expand_sensitivity(uniform, of_parts, host_sensitivity));
     ASSERT_TRUE(on_host->allocate_bits(17, host_sensitivity, host_squared, host_bits));
     EXPECT_EQ(tile_bits.bytes(), host_bits);
@@ -154,7 +154,8 @@ TEST(device_allocation, BadMemoryIsNamedAndNothingIsWritten) {
          error::wrong_memory, "squared_range");
   expect(allocate(s5, r5, {host_bytes.data(), 5}, view(workspace)), error::wrong_memory,
          "tile_bits");
-  expect(allocate(s5, r5, view(tile_bits), host_bytes), error::wrong_memory, "workspace");
+  expect(allocate(s5, r5, view(tile_bits), {host_bytes.data(), host_bytes.size()}),
+         error::wrong_memory, "workspace");
   expect(allocate(s5, r5, view(tile_bits), {workspace.data(), workspace.size() - 1}),
          error::wrong_size, "workspace");
   expect(allocate(s5, r5, view(tile_bits), {nullptr, workspace.size()}), error::null_pointer,
@@ -165,7 +166,7 @@ TEST(device_allocation, BadMemoryIsNamedAndNothingIsWritten) {
   expect(allocate(s5, {reinterpret_cast<const double*>(r.data() + 4), 5}, view(tile_bits),
                   view(workspace)),
          error::misaligned, "squared_range");
-  expect(squared_ranges(p, const_values(host_floats), {r.as<double>(), 5}, stream),
+  expect(squared_ranges(p, host::const_values(host_floats), {r.as<double>(), 5}, stream),
          error::wrong_memory, "x");
   expect(squared_ranges(p, {x.data() + 2, dtype::f32, num_elements}, {r.as<double>(), 5}, stream),
          error::misaligned, "x");

@@ -25,16 +25,16 @@ FURL_HIDDEN_BEGIN
 
 namespace furl {
 
-/// The sums of the lane whose index differs in the bits of `lanes`, but for num_poisoned.
+/// The sums of the lane whose index differs in the bits of `lanes`.
 __device__ __forceinline__ quality shuffle_xor(const quality& q, int lanes) {
   return {shuffle_xor(q.sum_error, lanes), shuffle_xor(q.sum_squared_error, lanes),
-          shuffle_xor(q.sum_squares, lanes), 0};
+          shuffle_xor(q.sum_squares, lanes)};
 }
 
 /// Sums over the lane's group.
 /// Threads : one warp, all lanes. Shared : none. Sync : within the warp.
 /// Shapes  : x, a : tiles of which `count` elements are present; `group` of them share a result.
-/// Result  : in every lane for its group (group_of_lane); num_poisoned is 0.
+/// Result  : in every lane for its group (group_of_lane).
 template <class T>
 __device__ __forceinline__ quality measure_groups(const tile_fragment<T>& x,
                                                   const tile_fragment<float>& a, int count,
@@ -60,7 +60,7 @@ __device__ __forceinline__ quality measure_groups(const tile_fragment<T>& x,
   }
   const auto sum = [](double left, double right) { return add_rn(left, right); };
   quality mine{reduce_rows(error, lane, sum), reduce_rows(squared_error, lane, sum),
-               reduce_rows(squares, lane, sum), 0};
+               reduce_rows(squares, lane, sum)};
   for_each_distance(group,
                     [&](int distance) { mine = combine(mine, shuffle_xor(mine, distance)); });
   return mine;
@@ -93,11 +93,8 @@ __global__ void __launch_bounds__(block_threads)
                    [&](int row, float4 mean) { add_to_row(values.word[row], mean); });
       __syncwarp();  // the table is used again
     }
-    quality sum = measure_groups(elements, values, count, layout.group);
-    if (mine.is_first && mine.begin < count) {
-      sum.num_poisoned = is_nan(coded.group.x) ? 1 : 0;
-      groups[mine.index(tile)] = canonical(sum);
-    }
+    const quality sum = measure_groups(elements, values, count, layout.group);
+    if (mine.is_first && mine.begin < count) groups[mine.index(tile)] = canonical(sum);
   }
 }
 
@@ -107,15 +104,10 @@ __global__ void __launch_bounds__(sum_threads)
     sum_qualities(const quality* terms, i64 count, quality* sums) {
   static_assert(sum_threads == warp_threads * warp_threads, "a warp for the sums of the warps");
   __shared__ double of_warp[3][warp_threads];  // not qualities, which have initial values
-  __shared__ i64 poisoned_of_warp[warp_threads];
   const auto sum_of_lanes = [](quality sum) {
     FURL_UNROLL
-    for (int distance = 1; distance < warp_threads; distance *= 2) {
-      const i64 others = __shfl_xor_sync(full_warp, sum.num_poisoned, distance);
-      quality other = shuffle_xor(sum, distance);
-      other.num_poisoned = others;
-      sum = combine(sum, other);
-    }
+    for (int distance = 1; distance < warp_threads; distance *= 2)
+      sum = combine(sum, shuffle_xor(sum, distance));
     return sum;
   };
   const i64 i = i64(blockIdx.x) * sum_threads + threadIdx.x;
@@ -125,13 +117,11 @@ __global__ void __launch_bounds__(sum_threads)
     of_warp[0][warp] = sum.sum_error;
     of_warp[1][warp] = sum.sum_squared_error;
     of_warp[2][warp] = sum.sum_squares;
-    poisoned_of_warp[warp] = sum.num_poisoned;
   }
   __syncthreads();
   if (warp > 0) return;
   const int lane = int(threadIdx.x);
-  sum =
-      sum_of_lanes({of_warp[0][lane], of_warp[1][lane], of_warp[2][lane], poisoned_of_warp[lane]});
+  sum = sum_of_lanes({of_warp[0][lane], of_warp[1][lane], of_warp[2][lane]});
   if (lane == 0) sums[blockIdx.x] = canonical(sum);
 }
 

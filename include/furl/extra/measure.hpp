@@ -30,7 +30,6 @@ struct quality {
   double sum_error = 0;          // of a - x, each rounded to f32
   double sum_squared_error = 0;  // of the squares of those
   double sum_squares = 0;        // of x^2
-  i64 num_poisoned = 0;          // groups that decode to NaN (FORMAT.md, A3)
 
   /// Of `num_elements` elements: the mean of a - x.
   FURL_HD double bias(i64 num_elements) const { return sum_error / double(num_elements); }
@@ -43,13 +42,16 @@ struct quality {
   FURL_HD double learning_indicator() const {
     return sum_squared_error == 0 ? 1.0 : 1.0 - sum_squared_error / sum_squares;
   }
+  /// Whether the elements are those of a group that decodes to NaN, or have such a group among
+  /// them. That is a group with a NaN, or whose range is beyond the largest float (FORMAT.md, A3).
+  FURL_HD bool is_poisoned() const { return sum_squared_error != sum_squared_error; }
 };
 
 }  // namespace v0_1
 
 FURL_HD constexpr bool operator==(const quality& a, const quality& b) {
   return a.sum_error == b.sum_error && a.sum_squared_error == b.sum_squared_error &&
-         a.sum_squares == b.sum_squares && a.num_poisoned == b.num_poisoned;
+         a.sum_squares == b.sum_squares;
 }
 FURL_HD constexpr bool operator!=(const quality& a, const quality& b) {
   return !(a == b);
@@ -58,7 +60,7 @@ FURL_HD constexpr bool operator!=(const quality& a, const quality& b) {
 /// Sums over the elements of both.
 FURL_HD quality combine(const quality& a, const quality& b) {
   return {add_rn(a.sum_error, b.sum_error), add_rn(a.sum_squared_error, b.sum_squared_error),
-          add_rn(a.sum_squares, b.sum_squares), a.num_poisoned + b.num_poisoned};
+          add_rn(a.sum_squares, b.sum_squares)};
 }
 
 /// Sums over those of q and one element more. The squares are exact, so that they need no rounding
@@ -66,7 +68,7 @@ FURL_HD quality combine(const quality& a, const quality& b) {
 FURL_HD quality add_element(const quality& q, float x, float a) {
   const double error = to_f64(sub_rn(a, x));
   return {add_rn(q.sum_error, error), add_square(q.sum_squared_error, error),
-          add_square(q.sum_squares, to_f64(x)), 0};
+          add_square(q.sum_squares, to_f64(x))};
 }
 
 /// Over four elements: over two each, added.
@@ -78,8 +80,7 @@ FURL_HD quality quality_of(const float (&x)[4], const float (&a)[4]) {
 
 /// As it is written: any NaN is furl's own.
 FURL_HD quality canonical(const quality& q) {
-  return {canonical(q.sum_error), canonical(q.sum_squared_error), canonical(q.sum_squares),
-          q.num_poisoned};
+  return {canonical(q.sum_error), canonical(q.sum_squared_error), canonical(q.sum_squares)};
 }
 
 }  // namespace furl
@@ -169,7 +170,6 @@ void measure_tiles(const plan& p, const void* x, const u8* blob, const_bytes til
   alignas(64) float values[tile_elements] = {};
   alignas(64) float present[tile_elements] = {};
   const int group = p.codec().group;
-  const u8* const metadata = blob + p.meta_offset();
   for (i64 tile = first; tile < last; ++tile) {
     const int count = elements_in_tile(p, tile);
     const float* of_x = elements.tile<T>(tile);
@@ -181,9 +181,8 @@ void measure_tiles(const plan& p, const void* x, const u8* blob, const_bytes til
       of_x = present;
     }
     for (int begin = 0; begin < count; begin += group) {
-      const i64 index = (tile * tile_elements + begin) / group;
-      groups[index] = canonical(quality_of_group(of_x + begin, values + begin, group));
-      groups[index].num_poisoned = is_nan(load_meta(metadata, 2 * index, p.codec().meta)) ? 1 : 0;
+      groups[(tile * tile_elements + begin) / group] =
+          canonical(quality_of_group(of_x + begin, values + begin, group));
     }
   }
 }

@@ -180,10 +180,12 @@ __global__ void __launch_bounds__(index_threads)
   for (i64 begin = 0; begin < num_chunks; begin += index_threads) {
     const i64 chunk = begin + threadIdx.x;
     u32 mine = 0;
-    for (int lane = 0; lane < warp_threads; ++lane) {
-      const i64 tile = (chunk - lane_index() + lane) * tiles_per_chunk + lane_index();
+    const i64 first = chunk - lane_index();
+    const i64 end = first + warp_threads < num_chunks ? first + warp_threads : num_chunks;
+    for (i64 other = first; other < end; ++other) {
+      const i64 tile = other * tiles_per_chunk + lane_index();
       const u32 sum = warp_sum(tile < num_tiles ? tile_bits[tile] : 0u);
-      if (lane == lane_index()) mine = sum;
+      if (other == chunk) mine = sum;
     }
     u64 before_mine;
     u64 all;
