@@ -35,6 +35,7 @@ TEST(device_allocation, AGraphAllocatesAndUsesBits) {
     EXPECT_TRUE(expand_sensitivity(uniform, parts.const_view(), sensitivity.view(), stream));
     EXPECT_TRUE(allocate_bits(17, sensitivity.const_view(), squared.const_view(), view(tile_bits),
                               view(allocation), stream));
+    EXPECT_TRUE(index_tiles(mixed, const_view(tile_bits), view(index), stream));
     EXPECT_TRUE(compress(mixed, x.const_view(), view(blob), {1, 2}, stream, o));
     EXPECT_TRUE(squared_ranges(mixed, const_view(blob), squared.view(), stream, o));
     EXPECT_TRUE(decompress(mixed, const_view(blob), y.view(), stream, o));
