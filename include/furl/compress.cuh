@@ -238,7 +238,7 @@ class stash {
     if (block.size_bytes < sizeof(plan_bytes))
       return status{error::wrong_size, "block", i64(block.size_bytes), "is shorter than a plan"};
     plan_bytes header;
-    std::memcpy(header.data, block.data, sizeof header);
+    ::std::memcpy(header.data, block.data, sizeof header);
     const result<furl::plan> p = deserialize(header);
     if (!p) return p.status();
     if (block.size_bytes - sizeof header < p->size_bytes())
@@ -251,15 +251,15 @@ class stash {
 
   /// Leaves `other` empty.
   stash(stash&& other) noexcept
-      : plan_(std::exchange(other.plan_, {})),
+      : plan_(::std::exchange(other.plan_, {})),
         memory_(other.memory_),
         stream_(other.stream_),
-        blob_(std::exchange(other.blob_, nullptr)) {}
+        blob_(::std::exchange(other.blob_, nullptr)) {}
   stash& operator=(stash&& other) noexcept {
-    std::swap(plan_, other.plan_);
-    std::swap(memory_, other.memory_);
-    std::swap(stream_, other.stream_);
-    std::swap(blob_, other.blob_);
+    ::std::swap(plan_, other.plan_);
+    ::std::swap(memory_, other.memory_);
+    ::std::swap(stream_, other.stream_);
+    ::std::swap(blob_, other.blob_);
     return *this;
   }
   ~stash() {
@@ -292,7 +292,7 @@ class stash {
       return {error::wrong_size, "block", i64(block.size_bytes), "must have block_bytes() bytes"};
     if (block.data == nullptr) return {error::null_pointer, "block", 0, "must not be null"};
     const plan_bytes header = serialize(plan_);
-    std::memcpy(block.data, header.data, sizeof header);
+    ::std::memcpy(block.data, header.data, sizeof header);
     return detail::copy(static_cast<u8*>(block.data) + sizeof header, blob_, plan_.size_bytes(),
                         cudaMemcpyDeviceToHost, stream);
   }

@@ -11,21 +11,47 @@
 #define FURL_VERSION_PATCH 0
 #define FURL_VERSION (FURL_VERSION_MAJOR * 10000 + FURL_VERSION_MINOR * 100 + FURL_VERSION_PATCH)
 
-// The arithmetic of the format is exact: what would silently change it is refused here.
+// What cannot work is refused here, in words. The arithmetic of the format is exact, so that this
+// goes for flags that would silently change it.
+#if defined(_MSVC_LANG) ? _MSVC_LANG < 201703L : __cplusplus < 201703L
+#error "furl needs C++17: build with -std=c++17 or later (MSVC: /std:c++17)"
+#define FURL_REFUSED
+#endif
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC_RTC__) && __GNUC__ < 9
+#error "furl needs g++ 9 or later, the first with all of C++17"
+#define FURL_REFUSED
+#endif
+#if (defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1201) || \
+    (defined(CUDART_VERSION) && CUDART_VERSION < 12010)
+#error "furl needs CUDA 12.1 or later"
+#define FURL_REFUSED
+#endif
 #if !defined(__CUDA_ARCH__)
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ != 0)
 #error "furl needs IEEE arithmetic: build without -ffast-math and -ffinite-math-only"
+#define FURL_REFUSED
 #endif
 #if defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
 #error \
     "furl needs IEEE arithmetic: build without -fassociative-math, -freciprocal-math, -fno-signed-zeros"
+#define FURL_REFUSED
+#endif
+#if defined(_M_FP_FAST)
+#error "furl needs IEEE arithmetic: build without /fp:fast"
+#define FURL_REFUSED
 #endif
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
 #error "furl needs float expressions to be evaluated in binary32 (on x86: -mfpmath=sse)"
+#define FURL_REFUSED
 #endif
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "furl's format is little-endian and its code needs a little-endian machine"
+#define FURL_REFUSED
 #endif
+#endif
+#if defined(FURL_REFUSED)
+// Compilers go on after an #error, through dozens that follow from it, but not without a file.
+#include "furl/see the error above"
 #endif
 
 // FURL_HD marks a function that runs on the host and on the device from one body.

@@ -57,13 +57,18 @@ exported_symbols() {
   nm -D --defined-only "$1" | grep -oE '_ZN?K?4furl.*' | grep -vE '^_ZN?K?4furl([0-9]+[a-z]+)?[0-9]v[0-9]' | c++filt
 }
 
+# system_headers: those that furl's headers include, as far as the compiler has them.
+system_headers() {
+  (cd "$include" && grep -rhoE '^#include <[^>]*>' furl | sort -u) |
+    sed -E 's/#include (.*)/#if __has_include(\1)\n#include \1\n#endif/'
+  echo '#include <cstdio>'
+}
+
 # hostile_header EXTENSION ...: writes hostile.hpp, which defines hostile macros after the headers of the
 # system and before every header of furl with one of these extensions.
 hostile_header() {
   {
-    (cd "$include" && grep -rhoE '^#include <[^>]*>' furl | sort -u) |
-      sed -E 's/#include (.*)/#if __has_include(\1)\n#include \1\n#endif/'
-    echo '#include <cstdio>'
+    system_headers
     echo "#include \"$here/hostile_macros.hpp\""
     for extension in "$@"; do
       (cd "$include" && find furl -name "*.$extension" | sort) | sed 's/.*/#include "&"/'

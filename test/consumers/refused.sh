@@ -8,7 +8,7 @@ refused() {
   local file=refused.cpp
   if [[ $1 == *nvcc ]]; then file=refused.cu; fi
   printf '%s\n' "$source" > $file
-  if "$@" -std=c++17 -I"$include" -c $file -o refused.o > refused.log 2>&1; then
+  if "$@" -std=c++${standard:-17} -I"$include" -c $file -o refused.o > refused.log 2>&1; then
     fail "$* compiles: $source"
   fi
   grep -qF -- "$message" refused.log || { cat refused.log; fail "$* does not say: $message"; }
@@ -20,6 +20,11 @@ pack='#include "furl/detail/quantize.hpp"
 void f(const furl::u32 (&row)[8], furl::u32 (&bytes)[9]) { furl::pack_columns<9>(row, bytes); }'
 unpack='#include "furl/detail/quantize.hpp"
 void f(const furl::u32 (&bytes)[9], furl::u32 (&row)[8]) { furl::unpack_columns<9>(bytes, row); }'
+# An earlier C++, and nothing that follows from it.
+for compiler in "$CXX" $(command -v clang++) ${NVCC:-}; do
+  standard=14 refused "furl needs C++17" '#include "furl/furl.hpp"' "$compiler"
+  [ "$(grep -c 'error:' refused.log)" = 2 ] || { cat refused.log; fail "$compiler says more than that furl needs C++17"; }
+done
 for compiler in "$CXX" $(command -v clang++); do
   refused "$ieee: build without -ffast-math" "$config" "$compiler" -ffast-math
   refused "$ieee: build without -ffast-math" "$config" "$compiler" -Ofast

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # toolkit.sh VERSION FOLDER: puts a CUDA toolkit together in FOLDER, once, from wheels of the package index, and prints
 # its path. VERSION is 12.4: what Clang and run-time compilation need (the wheels of 12 have no nvcc); or newest: what
-# the newest nvcc needs. NVCC lends 12.4 its fatbinary. Where there is no index it ends with 77, as a skipped test does.
+# the newest nvcc needs. Where there is no index it ends with 77, as a skipped test does.
 set -euo pipefail
 . "$(dirname "$0")/from_index.sh"
 version=$1
@@ -20,7 +20,7 @@ wheels() {
 case $version in
   12.4)
     wheels nvidia-cuda-runtime-cu12==12.4.127 nvidia-cuda-nvrtc-cu12==12.4.127 \
-      nvidia-cuda-cccl-cu12==12.4.127 nvidia-cuda-nvcc-cu12==12.4.131
+      nvidia-cuda-cccl-cu12==12.4.127.post1 nvidia-cuda-nvcc-cu12==12.4.131
     ;;
   newest)
     wheels nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl
@@ -31,20 +31,8 @@ mkdir cuda
 # Each wheel of 12 has a folder of its own.
 for part in wheels/nvidia/*/; do cp -rlf "$part." cuda; done
 
-if [ "$version" = 12.4 ]; then
-  # Clang includes a header of cuRAND that furl does not need.
-  touch cuda/include/curand_mtgp32_kernel.h
-  # The fatbinary of 13 wants images described in other words than Clang's.
-  cat > cuda/bin/fatbinary << END
-#!/usr/bin/env bash
-words=()
-for word in "\$@"; do
-  word=\${word/#--image=profile=sm_/--image3=kind=elf,sm=}
-  words+=("\${word/#--image=profile=compute_/--image3=kind=ptx,sm=}")
-done
-exec "$(dirname "$(readlink -f "$NVCC")")/fatbinary" "\${words[@]}"
-END
-fi
+# Clang includes a header of cuRAND that furl does not need.
+touch cuda/include/curand_mtgp32_kernel.h
 chmod +x cuda/bin/*
 touch complete
 echo "$PWD/cuda"

@@ -184,7 +184,8 @@ __device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blo
 
 /// Compresses a tile of elements, or of residuals, into its place in a blob.
 /// Threads : one warp, all lanes with the same arguments but x.
-/// Shapes  : x    : tile `tile` of the tensor, as load_tile leaves it: `count` elements are present.
+/// Shapes  : x    : tile `tile` of the tensor, as load_tile leaves it: `count` elements are
+/// present.
 ///           blob : global, layout.size_bytes bytes, aligned to 16.
 /// Shared  : none. Sync : within the warp.
 /// Post    : the tile's codes and metadata; by tile 0 also what pads the parts of the blob.
@@ -198,18 +199,16 @@ __device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 til
                 blob + layout.meta_offset);
 }
 
-/// The same with ranges that are given, to whose ends elements beyond them are moved.
-/// Shapes  : also given : made on the host of the plan and the ranges.
-///           x          : is changed.
-__device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 tile, int count,
-                                              const range_map& given, tile_fragment<float>& x,
-                                              random_key key, u8* blob) {
+/// The same with a range of the lane's group that is given, such as saturate_tile's.
+/// Pre : as for compress_tile_in_range.
+template <class T>
+__device__ __forceinline__ void compress_tile_in_range(const blob_layout& layout, i64 tile,
+                                                       int count, const tile_fragment<T>& x,
+                                                       min_max range, random_key key, u8* blob) {
   if (tile == 0) clear_padding(layout, blob);
   const tile_place place = layout.place_of(tile);
   if (place.bits == 0) return;
-  const tile_codec codec = layout.codec_of(place);
-  const min_max ends = saturate_tile(given, tile, count, codec.group, x);
-  compress_tile_in_range(x, ends, count, tile, codec, key, blob + place.offset,
+  compress_tile_in_range(x, range, count, tile, layout.codec_of(place), key, blob + place.offset,
                          blob + layout.meta_offset);
 }
 
@@ -239,20 +238,29 @@ class block_compress {
     means_.load(source, blob + layout_.lfc_offset, v);
   }
 
-  /// Compresses what load has loaded; v is changed.
+  /// Turns elements into their residuals. Between load and compress elements are still elements.
+  /// Threads : a warp, all lanes, of those whose run.count is positive. Sync : within the warp.
+  /// Post    : the means that the run owns are in the blob.
+  __device__ __forceinline__ void subtract_means(tile_fragment<float>& v, u8* blob) const {
+    means_.subtract(blob + layout_.lfc_offset, v);
+  }
+
+  /// Compresses elements that load has loaded; v is changed.
   /// Threads : a warp, all lanes, of those whose run.count is positive. Sync : within the warp.
   /// Post    : the run's part of the blob, padding included.
   __device__ __forceinline__ void compress(tile_fragment<float>& v, random_key key,
                                            u8* blob) const {
-    means_.subtract(blob + layout_.lfc_offset, v);
+    subtract_means(v, blob);
     compress_tile(layout_, run_.tile, run_.count, v, key, blob);
   }
 
-  /// The same with ranges of the residuals that are given.
+  /// The same with ranges of the residuals that are given, to whose ends those beyond are moved.
+  /// given : made on the host of the plan and the ranges.
   __device__ __forceinline__ void compress(tile_fragment<float>& v, const range_map& given,
                                            random_key key, u8* blob) const {
-    means_.subtract(blob + layout_.lfc_offset, v);
-    compress_tile(layout_, run_.tile, run_.count, given, v, key, blob);
+    subtract_means(v, blob);
+    const min_max ends = saturate_tile(given, run_.tile, run_.count, layout_.group, v);
+    compress_tile_in_range(layout_, run_.tile, run_.count, v, ends, key, blob);
   }
 
  private:

@@ -11,6 +11,7 @@
 #include "furl/block/layout.cuh"
 #include "furl/block/min_max.cuh"
 #include "furl/block/tile.cuh"
+#include "furl/compress.cuh"  // tile_index_bytes
 #include "furl/config.hpp"
 #include "furl/detail/cells.hpp"
 #include "furl/detail/device/intrinsics.cuh"

@@ -135,9 +135,13 @@ constexpr result<max_pool_plan> max_pool_plan::make(const extents& shape,
   return p;
 }
 
+}  // namespace furl
+
 #if !defined(__CUDACC_RTC__)
 
 FURL_HIDDEN_BEGIN
+
+namespace furl {
 
 namespace detail {
 

@@ -8,6 +8,7 @@
 // a second, and by allocating memory. They depend on the last bits of the C library's functions, so
 // what is shared between machines is the codebook, not its making.
 
+#if !defined(__CUDACC_RTC__)
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -238,3 +239,5 @@ inline result<codebook> weibull_codebook(const weibull& d, double largest, int b
 FURL_HIDDEN_END
 
 }  // namespace furl::host
+
+#endif

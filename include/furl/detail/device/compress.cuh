@@ -40,26 +40,32 @@ __global__ void __launch_bounds__(block_threads, 6)
     const int count = elements_in_tile(layout.num_elements, tile);
     tile_fragment<float> elements;
     load_tile_as_f32(x + tile * tile_elements, count, elements);
-    compress_tile(layout, tile, count, given, elements, key, blob);
+    const min_max ends = saturate_tile(given, tile, count, layout.group, elements);
+    compress_tile_in_range(layout, tile, count, elements, ends, key, blob);
   }
 }
 
 /// Compresses the residuals of elements and their means.
 /// InRanges: whether the ranges of residuals are given; measured otherwise.
 template <class T, lfc_path Path, bool InRanges, class Architectures>
-__global__ void __launch_bounds__(warp_threads* detail::max_tiles(Path), detail::min_blocks(Path))
+__global__ void __launch_bounds__(warp_threads* detail::max_tiles(Path),
+                                  detail::min_blocks(Path, InRanges))
     compress_with_lfc(block_layout layout, tile_range tiles, const T* x, u8* blob,
                       key_argument key_source, range_map given) {
   extern __shared__ float4 shared[];
-  const tile_run run(layout, tiles);
+  tile_run run(layout, tiles);
   const block_compress<Path> block(layout, run, shared);
   tile_fragment<float> elements;
   block.load(array_elements<T>{x}, blob, elements);
   if (run.count == 0) return;
+  block.subtract_means(elements, blob);
+  // The steps of block.compress, with the key read last: it would take registers until then.
+  run = run.again_if_short(layout);
   if constexpr (InRanges) {
-    block.compress(elements, given, key_source.get(), blob);
+    const min_max ends = saturate_tile(given, run.tile, run.count, layout.group, elements);
+    compress_tile_in_range(layout, run.tile, run.count, elements, ends, key_source.get(), blob);
   } else {
-    block.compress(elements, key_source.get(), blob);
+    compress_tile(layout, run.tile, run.count, elements, key_source.get(), blob);
   }
 }
 

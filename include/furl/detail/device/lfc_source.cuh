@@ -76,9 +76,19 @@ FURL_HD constexpr int max_tiles(lfc_path path) {
          : path == lfc_path::none  ? 4
                                    : 16;
 }
-/// Blocks of so many tiles that shall fit on a multiprocessor.
-FURL_HD constexpr int min_blocks(lfc_path path) {
+/// Blocks of so many tiles that shall fit on a multiprocessor: as many as need no spills.
+/// in_ranges: for kernels that compress in ranges which are given.
+FURL_HD constexpr int min_blocks(lfc_path path, bool in_ranges = false) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800  // which has 1024 threads, not 2048
+  (void)in_ranges;
+  return path == lfc_path::table ? 3 : path == lfc_path::none ? 7 : 1;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+  if (path == lfc_path::columns || (path == lfc_path::slots && in_ranges)) return 1;
   return path == lfc_path::table ? 4 : path == lfc_path::none ? 7 : 2;
+#else
+  (void)in_ranges;
+  return path == lfc_path::table ? 4 : path == lfc_path::none ? 7 : 2;
+#endif
 }
 
 /// Tiles of a run. If bands end where every so many tiles end, a multiple of that, for then no

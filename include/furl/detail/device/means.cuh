@@ -107,7 +107,8 @@ class means_of<lfc_path::columns> {
   __device__ __forceinline__ void load(const Source& source, u8* lfc,
                                        tile_fragment<float>& v) const {
     pool_lfc(columns_, source.from(run_.first * tile_elements), lfc, layout_.meta);
-    if (run_.count > 0) source.from(run_.tile * tile_elements).load_tile(run_.count, v);
+    const tile_run run = run_.again_if_short(layout_);
+    if (run.count > 0) source.from(run.tile * tile_elements).load_tile(run.count, v);
   }
   __device__ __forceinline__ void subtract(u8*, tile_fragment<float>& v) const {
     furl::for_each_row(columns_, run_.count,

@@ -5,6 +5,7 @@
 // What the calls of extra/codebook.hpp are made of: the checks of codebooks, and the way of a tile
 // of 1024 values to codes and back.
 
+#if !defined(__CUDACC_RTC__)
 #include <cstring>
 
 #include "furl/config.hpp"
@@ -246,3 +247,5 @@ inline status unpack_multiply(const plan& p, const_bytes blob, const codebook& b
 }  // namespace furl::host
 
 FURL_HIDDEN_END
+
+#endif
