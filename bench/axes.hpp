@@ -52,7 +52,7 @@ struct row {
   primitive what = primitive::copy;
   path way = path::flat;
   dtype type = dtype::f32;
-  int bits = 2;     // of a mixed row: the mean of the widths
+  int bits = 2;     // of a mixed row: the mean of its tiles
   int group = 256;  // elements
   furl::rounding rounding = rounding::stochastic;
   tensor on;

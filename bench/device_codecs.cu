@@ -28,9 +28,13 @@ class codec_arrays {
         type_(r.type),
         mixed_(r.way == path::mixed),
         arrays_({tensor_bytes(r), plan_.size_bytes(), mixed_ ? u64(plan_.num_tiles()) : 0,
-                 workspace_bytes(plan_)}) {
+                 tile_index_bytes(plan_)}) {
     arrays_.fill(elements, deviates_as(type_));
-    if (mixed_) arrays_.fill(widths, widths_of(r));
+    if (mixed_) {
+      arrays_.fill(tile_bits, tile_bits_of(r));
+      require(index_tiles(plan_, {arrays_.at(tile_bits), arrays_.size(tile_bits)},
+                          {arrays_.at(tile_index), arrays_.size(tile_index)}, nullptr));
+    }
     require(compress(0, {1, 0}, nullptr));
     arrays_.replicate();
   }
@@ -50,15 +54,15 @@ class codec_arrays {
   }
 
  private:
-  enum which : std::size_t { elements, blob, widths, workspace };
+  enum which : std::size_t { elements, blob, tile_bits, tile_index };
 
   const_bytes blob_of(i64 index) const { return {arrays_.at(blob, index), plan_.size_bytes()}; }
   values y(i64 index) const { return {arrays_.at(elements, index), type_, plan_.num_elements()}; }
   options options_of(i64 index) const {
     options o;
     if (!mixed_) return o;
-    o.tile_bits = {arrays_.at(widths, index), arrays_.size(widths)};
-    o.workspace = {arrays_.at(workspace, index), arrays_.size(workspace)};
+    o.tile_bits = {arrays_.at(tile_bits, index), arrays_.size(tile_bits)};
+    o.tile_index = {arrays_.at(tile_index, index), arrays_.size(tile_index)};
     return o;
   }
 

@@ -10,9 +10,9 @@
 #include "furl/block/layout.cuh"
 #include "furl/block/min_max.cuh"
 #include "furl/block/tile.cuh"
-#include "furl/furl.cuh"
-#include "furl/detail/device/launch.cuh"
+#include "furl/compress.cuh"
 #include "furl/detail/device/compress.cuh"
+#include "furl/detail/device/launch.cuh"
 
 namespace furl::bench {
 namespace {
@@ -58,11 +58,11 @@ void run_ranges(benchmark::State& state, const row& r) {
       const auto* const x = reinterpret_cast<const type*>(arrays.at(0, index));
       auto* const ranges = reinterpret_cast<min_max*>(arrays.at(1, index));
       if (of_blocks) {
-        require(kernel::launch(block_ranges<type>, unsigned(blocks), kernel::block_threads, stream,
-                               x, p.num_elements(), ranges));
+        require(kernel::launch(block_ranges<type>, {unsigned(blocks)}, stream, x, p.num_elements(),
+                               ranges));
       } else {
-        require(kernel::launch(group_ranges<type>, kernel::blocks_for(p.num_tiles()),
-                               kernel::block_threads, stream, blob_layout(p), x, ranges));
+        require(kernel::launch(group_ranges<type>, {kernel::blocks_for(p.num_tiles())}, stream,
+                               blob_layout(p), x, ranges));
       }
     });
   });
@@ -74,16 +74,14 @@ void run_pool(benchmark::State& state, const row& r) {
   const rotating_arrays arrays({tensor_bytes(r), u64(p.num_cells()) * u64(size_bytes(meta))});
   arrays.fill(0, deviates_as(r.type));
   arrays.replicate();
-  const cell_locator locator(p.grid());
-  const bool vectors = locator.granule() >= 4 && locator.cell_step() == 0;
   const unsigned blocks = kernel::blocks_for((p.num_cells() - 1) / warp_threads + 1);
   with_type(r.type, [&](auto element) {
     using type = decltype(element);
     measure(state, r, bytes_moved(r, p), [&](i64 index, cudaStream_t stream) {
-      require(kernel::launch(kernel::pool<type>, blocks, kernel::block_threads, stream,
-                             kernel::cell_list(p.grid()), i64{0}, p.num_cells(),
-                             reinterpret_cast<const type*>(arrays.at(0, index)),
-                             arrays.at(1, index), vectors, meta));
+      require(kernel::launch(kernel::average_pool<type, kernel::architectures>, {blocks}, stream,
+                             cell_list(p.grid()), i64{0}, p.num_cells(),
+                             reinterpret_cast<const type*>(arrays.at(0, index)), meta,
+                             arrays.at(1, index)));
     });
   });
 }

@@ -166,11 +166,11 @@ void run_part(benchmark::State& state, const row& r, int num_threads) {
 
 void run_codec(benchmark::State& state, const row& r, int num_threads) {
   const plan p = plan_of(r);
-  const std::vector<u8> widths = widths_of(r);
+  const std::vector<u8> tile_bits = tile_bits_of(r);
   host::thread_pool pool(num_threads);
   host::options options;
   options.pool = &pool;
-  options.tile_bits = widths;
+  options.tile_bits = tile_bits;
   const array elements(tensor_bytes(r));
   const array blob(p.size_bytes());
   elements.fill(deviates_as(r.type));

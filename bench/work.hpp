@@ -30,13 +30,13 @@ inline u64 tensor_bytes(const row& r) {
   return u64(num_elements(r)) * element;
 }
 
-/// A width for every tile of a mixed row, whose mean is about r.bits; no widths for other rows.
-inline std::vector<u8> widths_of(const row& r) {
+/// Bits of every tile of a mixed row, whose mean is about r.bits; none for other rows.
+inline std::vector<u8> tile_bits_of(const row& r) {
   if (r.way != path::mixed) return {};
-  std::vector<u8> widths(std::size_t((num_elements(r) + tile_elements - 1) / tile_elements));
+  std::vector<u8> tile_bits(std::size_t((num_elements(r) + tile_elements - 1) / tile_elements));
   const int steps[] = {-1, 0, 1, 0};
-  for (std::size_t t = 0; t < widths.size(); ++t) widths[t] = u8(r.bits + steps[t % 4]);
-  return widths;
+  for (std::size_t t = 0; t < tile_bits.size(); ++t) tile_bits[t] = u8(r.bits + steps[t % 4]);
+  return tile_bits;
 }
 
 /// Pre: the row is one of rows_of, whose plans are all valid.
@@ -58,7 +58,7 @@ inline plan plan_of(const row& r) {
   c.window = r.on.window;
   if (r.way != path::mixed) return *plan::make(c, r.on.shape);
   u64 sum = 0;
-  for (const u8 width : widths_of(r)) sum += width;
+  for (const u8 bits : tile_bits_of(r)) sum += bits;
   return *plan::make_mixed(c, r.on.shape, sum);
 }
 
@@ -66,7 +66,7 @@ inline plan plan_of(const row& r) {
 /// the baselines, see bench/baselines.
 inline u64 bytes_moved(const row& r, const plan& p) {
   const u64 elements = tensor_bytes(r);
-  const u64 widths = r.way == path::mixed ? u64(p.num_tiles()) : 0;
+  const u64 tile_bits = r.way == path::mixed ? u64(p.num_tiles()) : 0;
   constexpr u64 range_bytes = 2 * sizeof(float);
   switch (r.what) {
     case primitive::copy:
@@ -80,9 +80,9 @@ inline u64 bytes_moved(const row& r, const plan& p) {
     case primitive::pool:
       return elements + u64(p.num_cells()) * u64(size_bytes(p.codec().meta));
     case primitive::decompress_add:
-      return 2 * elements + p.size_bytes() + widths;
+      return 2 * elements + p.size_bytes() + tile_bits;
     default:
-      return elements + p.size_bytes() + widths;
+      return elements + p.size_bytes() + tile_bits;
   }
 }
 

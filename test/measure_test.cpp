@@ -257,7 +257,7 @@ TEST(Measure, BadArgumentsAreNamedAndNothingIsWritten) {
     EXPECT_EQ(total, unset);
   };
   for (const auto& engine : backends()) {
-    const auto run = [&](const plan& q, const_values v, const_bytes b, span<quality> g,
+    const auto run = [&](const plan& q, const_values v, const_bytes b, host::span<quality> g,
                          quality* t) { return engine->measure(q, v, b, g, t); };
     expect(run(*plan::make_codes(1, {700}), elements, in, groups, &total), error::wrong_plan,
            "plan");

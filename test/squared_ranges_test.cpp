@@ -155,7 +155,7 @@ TEST(SquaredRanges, BadArgumentsAreNamed) {
     EXPECT_STREQ(given.argument, argument);
     EXPECT_EQ(squared, std::vector<double>(2, 77));
   };
-  const const_values in(x);
+  const host::const_values in(x);
   for (const auto& engine : backends()) {
     expect(engine->squared_ranges(make_plan(pooled, {2000}), in, squared), error::wrong_plan,
            "plan");

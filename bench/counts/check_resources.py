@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-ARCHITECTURES = ["sm_80", "sm_90", "sm_100"]
+ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"]
 KEYS = ["kernel", "architecture"]
 # Registers a thread; bytes of shared memory that the kernel itself declares; bytes of machine code.
 NUMBERS = ["registers", "shared_bytes", "code_bytes"]
@@ -46,8 +46,10 @@ def short(mangled):
     demangled = subprocess.run(["c++filt", mangled], check=True, stdout=subprocess.PIPE,
                                text=True).stdout.strip()
     demangled = re.sub(r"^void ", "", demangled)
-    demangled = re.sub(r"\(furl::kernel::(\w+)\)(\d+)", r"\1 \2", demangled)
-    return re.sub(r"\(.*", "", demangled).replace("furl::kernel::", "").replace("furl::", "")
+    demangled = re.sub(r"\(furl::(?:kernel::)?(\w+)\)(\d+)", r"\1 \2", demangled)
+    demangled = re.sub(r"(, )?furl::kernel::architecture_list<.*?>", "", demangled)
+    name = re.sub(r"\(.*", "", demangled).replace("furl::kernel::", "").replace("furl::", "")
+    return name.replace("<>", "")
 
 
 def measure(compiler, source, architecture):
@@ -59,6 +61,8 @@ def measure(compiler, source, architecture):
     rows = {}
     for part in log.split("Compiling entry function '")[1:]:
         mangled = part.split("'", 1)[0]
+        if not mangled.startswith("_ZN4furl"):  # of CUB
+            continue
         shared = re.search(r"(\d+) bytes smem", part)
         rows[short(mangled), architecture] = {
             "registers": int(re.search(r"Used (\d+) registers", part).group(1)),

@@ -46,6 +46,7 @@ void require(const status& s) {
   std::exit(1);
 }
 
+/// No container of Thrust, whose kernels would be counted.
 u8* device_memory(u64 size) {
   void* pointer = nullptr;
   require(cudaMalloc(&pointer, size));
@@ -91,25 +92,27 @@ void run_allocation(int bits) {
   }
   u8* const s = device_memory(tiles * sizeof(float));
   u8* const r = device_memory(tiles * sizeof(double));
-  u8* const widths = device_memory(tiles);
+  u8* const tile_bits = device_memory(tiles);
   const u64 size = allocation_workspace_bytes(tiles);
   require(cudaMemcpy(s, sensitivity.data(), tiles * sizeof(float), cudaMemcpyHostToDevice));
   require(cudaMemcpy(r, squared.data(), tiles * sizeof(double), cudaMemcpyHostToDevice));
   require(allocate_bits(u64(tiles * bits), {reinterpret_cast<const float*>(s), tiles},
-                          {reinterpret_cast<const double*>(r), tiles}, {widths, u64(tiles)},
-                          {device_memory(size), size}, nullptr));
+                        {reinterpret_cast<const double*>(r), tiles}, {tile_bits, u64(tiles)},
+                        {device_memory(size), size}, nullptr));
 }
 
-/// Widths around `bits`, of which they are the mean, for a mixed plan.
+/// Bits of tiles around `bits`, of which they are the mean, and their index, for a mixed plan.
 options make_mixed_options(const plan& p, int bits) {
   const auto tiles = static_cast<std::size_t>(p.num_tiles());
-  std::vector<u8> widths(tiles);
-  for (std::size_t t = 0; t < tiles; ++t) widths[t] = u8(bits - 1 + int(t * 7 % 4 + 1) / 2);
+  std::vector<u8> tile_bits(tiles);
+  for (std::size_t t = 0; t < tiles; ++t) tile_bits[t] = u8(bits - 1 + int(t * 7 % 4 + 1) / 2);
   options o;
   u8* const copy = device_memory(tiles);
-  require(cudaMemcpy(copy, widths.data(), tiles, cudaMemcpyHostToDevice));
+  require(cudaMemcpy(copy, tile_bits.data(), tiles, cudaMemcpyHostToDevice));
   o.tile_bits = {copy, tiles};
-  o.workspace = {device_memory(workspace_bytes(p)), workspace_bytes(p)};
+  const bytes index{device_memory(tile_index_bytes(p)), tile_index_bytes(p)};
+  require(index_tiles(p, o.tile_bits, index, nullptr));
+  o.tile_index = index;
   return o;
 }
 
@@ -144,9 +147,9 @@ void run_in_ranges(const plan& p, const_values x, bytes blob) {
 void run_measure(const plan& p, const_values x, const_bytes blob) {
   auto* const groups =
       reinterpret_cast<quality*>(device_memory(u64(p.num_groups() + 1) * sizeof(quality)));
-  options o;
-  o.workspace = {device_memory(measure_workspace_bytes(p)), measure_workspace_bytes(p)};
-  require(measure(p, x, blob, {groups, p.num_groups()}, groups + p.num_groups(), nullptr, o));
+  const u64 size = measure_workspace_bytes(p);
+  require(measure(p, x, blob, {groups, p.num_groups()}, groups + p.num_groups(),
+                  {device_memory(size), size}, nullptr));
 }
 
 struct pooled_shape {

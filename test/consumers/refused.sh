@@ -46,4 +46,29 @@ if [ -n "${NVCC:-}" ]; then
   refused "$ieee: build without -ffast-math" "$config" "$NVCC" -Xcompiler=-ffast-math
   refused "whole warps, one block" '#include "furl/block/min_max.cuh"
 template class furl::block_min_max<48>;' "$NVCC"
+  # An argument of a kernel is what its parameter says, or converts to it and loses nothing.
+  launch() {
+    echo '#include "furl/detail/device/launch.cuh"
+__global__ void scale(const float*, unsigned char*, int);
+furl::status f(const float* x, unsigned char* y, furl::i64 large, int small) {
+  (void)small;
+  return furl::kernel::launch(scale, {1}, nullptr, '"$1"');
+}'
+  }
+  launch "x, y, small" > accepted.cu
+  "$NVCC" -std=c++17 -I"$include" -c accepted.cu -o accepted.o
+  refused 'a value of type "unsigned char *" cannot be used to initialize an entity of type "const float *"' \
+    "$(launch "y, const_cast<unsigned char*>(y), small")" "$NVCC"
+  refused 'cannot be used to initialize an entity of type "unsigned char *"' "$(launch "x, x, small")" "$NVCC"
+  refused 'a value of type "const unsigned char *" cannot be used to initialize an entity of type "unsigned char *"' \
+    "$(launch "x, static_cast<const unsigned char*>(y), small")" "$NVCC"
+  refused 'invalid narrowing conversion from "long long" to "int"' "$(launch "x, y, large")" "$NVCC"
+  refused "an argument for each parameter" "$(launch "x, y")" "$NVCC"
+  # Host memory in a container is no device memory.
+  refused 'no instance of function template "furl::compress" matches the argument list' '#include <vector>
+#include "furl/compress.cuh"
+furl::status f(const furl::plan& p) { return furl::compress(p, std::vector<float>(8), {}, {}, nullptr); }' "$NVCC"
+  refused 'no instance of function template "furl::decompress" matches the argument list' '#include <vector>
+#include "furl/compress.cuh"
+furl::status f(const furl::plan& p, std::vector<float>& y) { return furl::decompress(p, {}, y, nullptr); }' "$NVCC"
 fi

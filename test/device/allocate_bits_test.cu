@@ -49,7 +49,7 @@ TEST(device_allocation, AGraphAllocatesAndUsesBits) {
     std::vector<double> host_squared(5);
     std::vector<float> host_sensitivity(5);
     std::vector<u8> host_bits(5);
-    ASSERT_TRUE(on_host->squared_ranges(uniform, const_values(input), host_squared));
+    ASSERT_TRUE(on_host->squared_ranges(uniform, host::const_values(input), host_squared));
     ASSERT_TRUE(on_host->expand_sensitivity(uniform, of_parts, host_sensitivity));
     ASSERT_TRUE(on_host->allocate_bits(17, host_sensitivity, host_squared, host_bits));
     EXPECT_EQ(tile_bits.bytes(), host_bits);
@@ -145,17 +145,18 @@ TEST(device_allocation, BadMemoryIsNamedAndNothingIsWritten) {
   };
   const furl::span<const float> s5{s.as<float>(), 5};
   const furl::span<const double> r5{r.as<double>(), 5};
-  const auto allocate = [&](span<const float> in, span<const double> squared, bytes out,
+  const auto allocate = [&](furl::span<const float> in, furl::span<const double> squared, bytes out,
                             bytes space) {
     return allocate_bits(10, in, squared, out, space, stream);
   };
   expect(allocate({host_floats.data(), 5}, r5, view(tile_bits), view(workspace)),
          error::wrong_memory, "sensitivity");
-  expect(allocate(s5, host_doubles, view(tile_bits), view(workspace)), error::wrong_memory,
-         "squared_range");
+  expect(allocate(s5, {host_doubles.data(), 5}, view(tile_bits), view(workspace)),
+         error::wrong_memory, "squared_range");
   expect(allocate(s5, r5, {host_bytes.data(), 5}, view(workspace)), error::wrong_memory,
          "tile_bits");
-  expect(allocate(s5, r5, view(tile_bits), host_bytes), error::wrong_memory, "workspace");
+  expect(allocate(s5, r5, view(tile_bits), {host_bytes.data(), host_bytes.size()}),
+         error::wrong_memory, "workspace");
   expect(allocate(s5, r5, view(tile_bits), {workspace.data(), workspace.size() - 1}),
          error::wrong_size, "workspace");
   expect(allocate(s5, r5, view(tile_bits), {nullptr, workspace.size()}), error::null_pointer,
@@ -166,11 +167,11 @@ TEST(device_allocation, BadMemoryIsNamedAndNothingIsWritten) {
   expect(allocate(s5, {reinterpret_cast<const double*>(r.data() + 4), 5}, view(tile_bits),
                   view(workspace)),
          error::misaligned, "squared_range");
-  expect(squared_ranges(p, const_values(host_floats), {r.as<double>(), 5}, stream),
+  expect(squared_ranges(p, host::const_values(host_floats), {r.as<double>(), 5}, stream),
          error::wrong_memory, "x");
   expect(squared_ranges(p, {x.data() + 2, dtype::f32, num_elements}, {r.as<double>(), 5}, stream),
          error::misaligned, "x");
-  expect(squared_ranges(p, x.const_view(), span<double>(host_doubles), stream), error::wrong_memory,
+  expect(squared_ranges(p, x.const_view(), {host_doubles.data(), 5}, stream), error::wrong_memory,
          "squared");
   expect(expand_sensitivity(p, {host_floats.data(), 1}, {s.as<float>(), 5}, stream),
          error::wrong_memory, "of_parts");

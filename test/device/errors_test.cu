@@ -70,7 +70,7 @@ TEST(api_errors, BadArgumentsAreNamedAndNothingIsWritten) {
   try_compress(p, {x.as<float>(), num_elements - 1}, out, o, "x");
   try_compress(p, {x.data(), dtype(9), num_elements}, out, o, "x");
   try_compress(p, {x.data() + 2, dtype::f32, num_elements}, out, o, "x");
-  try_compress(p, host_memory, out, o, "x");
+  try_compress(p, host::const_values(host_memory), out, o, "x");
   try_compress(p, in, {nullptr, out.size_bytes}, o, "blob");
   try_compress(p, in, {blob.data(), out.size_bytes - 1}, o, "blob");
   try_compress(p, in, {blob.data() + 8, out.size_bytes}, o, "blob");

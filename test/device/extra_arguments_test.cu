@@ -186,8 +186,8 @@ TEST_F(device_extras, AMisalignedKeyIsRefused) {
 }
 
 TEST_F(device_extras, HostMemoryIsRefused) {
-  std::vector<float> content(n, 1.0f);
-  const values x(content);
+  std::vector<float> memory_of_host(n, 1.0f);
+  const host::values x(memory_of_host);
   const bytes blob = bytes_at(40960, 4096);
   expect(pack(codes, x, book, blob, {}, stream), error::wrong_memory, "x");
   expect(unpack(codes, const_bytes{blob}, book, x, stream), error::wrong_memory, "y");

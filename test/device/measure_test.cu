@@ -86,12 +86,12 @@ TEST(device_measure, BadMemoryIsNamedAndNothingIsWritten) {
     EXPECT_STREQ(given.argument, argument);
   };
   quality* const total = groups.as<quality>() + 1500;
-  const auto run = [&](span<quality> of_groups, quality* of_all, bytes scratch) {
+  const auto run = [&](furl::span<quality> of_groups, quality* of_all, bytes scratch) {
     return measure(p, x.const_view(), const_view(blob), of_groups, of_all, scratch, stream);
   };
   const furl::span<quality> some{groups.as<quality>(), 1500};
   const furl::span<quality> misaligned{reinterpret_cast<quality*>(groups.data() + 4), 1500};
-  expect(run(host_groups, total, space), error::wrong_memory, "groups");
+  expect(run({host_groups.data(), 1500}, total, space), error::wrong_memory, "groups");
   expect(run(some, host_groups.data(), space), error::wrong_memory, "total");
   expect(run(misaligned, total, space), error::misaligned, "groups");
   expect(run(some, reinterpret_cast<quality*>(groups.data() + 36004), space), error::misaligned,
