@@ -74,13 +74,15 @@ class Demand(NamedTuple):
     bits: int           # or SHAPE, SIGNS, EXACT
     window: list[int]
     group: int
+    by_rows: bool = False  # in the order of the dimensions, also where memory has another
 
     def joined(self, other: "Demand") -> "Demand":
         """The least that satisfies both."""
         more, less = (other, self) if other.bits > self.bits else (self, other)
         if less.bits <= 0 or more.bits == EXACT:  # no codes: its window and group say nothing
             return more
-        return Demand(more.bits, more.window if less.window else [], min(more.group, less.group))
+        return Demand(more.bits, more.window if less.window else [], min(more.group, less.group),
+                      more.by_rows or less.by_rows)
 
 
 def need_of(table: Mapping[str, Rule], operators: Sequence[str], argument: int) -> Need:
@@ -117,11 +119,10 @@ def demand_of(need: Need, x: Tensor, bits: int, window: list[int], group: int) -
         return Demand(need.bits, [], group)
     bits = max(bits, need.bits)
     if need.tokens:
-        is_row = x.dim() > 0 and x.stride(-1) == 1
-        fitting = _divisor(x.shape[-1], group, 32) if is_row else None
+        fitting = _divisor(x.shape[-1], group, 32) if x.dim() > 0 else None
         if fitting is None:
             return Demand(max(bits, LAST_GROUP_BITS), [], group)
-        return Demand(bits, [], fitting)
+        return Demand(bits, [], fitting, not x.is_contiguous())
     row = _row(x)
     if group % row and row % group:  # groups straddle rows: smaller ones that do not cost up to 1/2 bit
         group = _divisor(row, group, 64) or group

@@ -131,12 +131,16 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], exact_signs: bo
                 limits: Optional[tuple[float, float]]) -> Content:
     """Compresses x; with exact_signs, which elements are above 0 is kept too. Restored values stay
     within the limits: a step is rounded up, so that the largest code may lie beyond the largest value."""
-    bits, window, group = demand
-    blob = ops.compress(x, bits, window, group, *key)
+    bits, window, group, by_rows = demand
+    ordered = x.contiguous() if by_rows else x
+    stride = ops.dense_stride(ordered)
+    blob = ops.compress(ordered, bits, window, group, *key)
     signs: Optional[Tensor] = ops.pack_positive(x) if exact_signs else None
 
     def unpack(s: SavedBlob) -> Tensor:
-        y = ops.decompress(s.blob, s.size, s.stride, s.dtype, bits, window, group)
+        y = ops.decompress(s.blob, s.size, stride, s.dtype, bits, window, group)
+        if stride != s.stride:
+            y = torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=y.device).copy_(y)
         if signs is not None:
             ops.restore_positive_(y, signs)
         return y if limits is None else y.clamp_(*limits)

@@ -98,11 +98,23 @@ def test_layer_norm_over_channels_last_takes_no_means_across_tokens():
     assert error(lambda x: (F.layer_norm(x, (64, )) * weight).sum(), x, bits=2, window=8) < 0.5
 
 
+def test_tokens_that_do_not_lie_in_a_row_have_groups_of_their_own():
+    weight = torch.randn(64, 128)
+    x = loud_token(128).t().contiguous().t()
+    assert error(lambda x: (F.layer_norm(x, (128, )) * weight).sum(), x, bits=2) < 0.5
+    x = x.requires_grad_().relu()
+    with compress_saved() as context:
+        y = F.layer_norm(x, (128, ))
+    restored = y.grad_fn._saved_input
+    assert restored.stride() == x.stride() == (1, 64) and torch.equal(restored > 0, x > 0)
+    assert context.stats().compressed.bytes_after == 8192 // 4 + 64 * 4 + 1024
+
+
 def test_rows_that_no_group_divides_get_eight_bits():
     need = policy.TABLE["aten::native_layer_norm"]
-    assert policy.demand_of(need, torch.empty(64, 100), 2, [], 256) == (8, [], 256)
-    assert policy.demand_of(need, torch.empty(64, 96), 2, [], 256) == (2, [], 32)
-    assert policy.demand_of(need, torch.empty(128, 64).t(), 2, [], 256) == (8, [], 256)
+    assert policy.demand_of(need, torch.empty(64, 100), 2, [], 256) == (8, [], 256, False)
+    assert policy.demand_of(need, torch.empty(64, 96), 2, [], 256) == (2, [], 32, False)
+    assert policy.demand_of(need, torch.empty(128, 64).t(), 2, [], 256) == (2, [], 128, True)
 
 
 def test_groups_follow_rows_where_a_divisor_serves():
