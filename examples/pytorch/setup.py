@@ -18,7 +18,7 @@ if not (include / "furl" / "furl.hpp").is_file():
     raise SystemExit(f"{include} has no furl/furl.hpp: set FURL_INCLUDE to the folder of furl's headers")
 
 with_cuda = cpp_extension.CUDA_HOME is not None and torch.version.cuda is not None
-sources = ["csrc/ops.cpp", "csrc/inspect.cpp"] + (["csrc/ops_cuda.cu"] if with_cuda else [])
+sources = ["csrc/ops.cpp", "csrc/inspect.cpp", "csrc/consumer.cpp"] + (["csrc/ops_cuda.cu"] if with_cuda else [])
 kind = cpp_extension.CUDAExtension if with_cuda else cpp_extension.CppExtension
 flags = os.environ.get("FURL_CXX_FLAGS", "-march=native").split()
 library = kind("furl_torch._library", sources, include_dirs=[str(include)],

@@ -99,13 +99,23 @@ action action_by_origin(const at::Tensor& x) {
         (name.find("Norm") != std::string::npos || name.find("Attention") != std::string::npos))
       return action::keep;  // statistics of norms, log-sums of attention
     if (name == "Relu") return action::positives;
-    if (name == "Softmax" || name == "Sigmoid" || name == "Tanh") return action::bounded;
+    if (name == "Softmax" || name == "Sigmoid") return action::bounded;
+    if (name == "Tanh") return action::signed_bounded;
     if (!only_moves(name) || node->num_outputs() < 1) return action::values;
     const torch::autograd::Edge& edge = node->next_edge(0);
     output = edge.input_nr;
     node = edge.function;
   }
   return action::values;
+}
+
+/// Whether x has memory of its own, of the usual kind. Nested tensors say that they are strided and
+/// have no strides; subclasses that wrap others, and the tensors of torch.func, have no memory.
+bool has_elements(const at::Tensor& x) {
+  if (x.layout() != at::kStrided || x.is_nested() || x.is_quantized()) return false;
+  if (x.device().type() != at::kCPU && x.device().type() != at::kCUDA) return false;
+  if (x.key_set().has(c10::DispatchKey::Python) || !x.has_storage()) return false;
+  return x.numel() == 0 || x.storage().data() != nullptr;
 }
 
 bool repeats_elements(const at::Tensor& x) {
@@ -122,8 +132,7 @@ action keep_or_copy(const at::Tensor& x) {
 }
 
 action action_for(const at::Tensor& x, std::int64_t min_elements) {
-  if (x.layout() != at::kStrided || x.is_quantized()) return action::keep;
-  if (x.device().type() != at::kCPU && x.device().type() != at::kCUDA) return action::keep;
+  if (!has_elements(x)) return action::keep;
   const at::Tensor owner = x.is_view() ? at::Tensor(x._base()) : x;
   if (owner.is_leaf() && owner.requires_grad()) return action::parameter;
   const at::ScalarType type = x.scalar_type();
@@ -175,8 +184,8 @@ float second_value(const at::Tensor& x) {
 std::tuple<std::int64_t, std::int64_t> inspect(const at::Tensor& x, std::int64_t min_elements) {
   static memory_book& book = *new memory_book;  // hooks may run until the process ends
   const action found = action_for(x, min_elements);
-  const bool has_memory = x.layout() == at::kStrided && found != action::parameter;
-  return {std::int64_t(found), has_memory ? book.number_of(x) : 0};
+  const bool has_number = found != action::parameter && has_elements(x);
+  return {std::int64_t(found), has_number ? book.number_of(x) : 0};
 }
 
 std::tuple<at::Tensor, double> pack_two_values(const at::Tensor& x) {

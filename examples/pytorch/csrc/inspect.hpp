@@ -20,13 +20,14 @@ enum class action : std::int64_t {
   parameter = 2,  // as keep, and no activation
   values = 3,     // may be compressed
   positives = 4,  // likewise, and which are above 0 must be kept exactly: outputs of ReLU
-  bounded = 5,    // likewise, in 8 bits: outputs of softmax, sigmoid, tanh
+  bounded = 5,    // likewise, and no value may leave 0..1: outputs of softmax, sigmoid
   mask = 6,       // bool
   constant = 7,   // without gradient: an input, a mask, or a statistic; the caller must know
+  signed_bounded = 8,  // as bounded, for -1..1: outputs of tanh
 };
 
 /// What to do with x, and a number that it shares with what was inspected before if that has the
-/// same elements in the same memory, unmodified since and alive all the time.
+/// same elements in the same memory, unmodified since and alive all the time; 0 if x has no number.
 std::tuple<std::int64_t, std::int64_t> inspect(const at::Tensor& x, std::int64_t min_elements);
 
 /// Packs x to one bit per element if they are +0 and one positive number, which is returned too.

@@ -5,6 +5,7 @@
 
 #include <torch/library.h>
 
+#include "consumer.hpp"
 #include "inspect.hpp"
 
 // clang-format off
@@ -25,6 +26,8 @@ TORCH_LIBRARY(furl, m) {
   m.def("max_pool2d(Tensor x, int[] kernel, int[] stride, int[] padding) -> (Tensor, Tensor)");
   m.def("max_pool2d_backward(Tensor g, Tensor blob, int[] size, int[] kernel, int[] stride, int[] padding) -> Tensor");
   m.def("inspect(Tensor x, int min_elements) -> (int, int)", &furl_torch::inspect);
+  m.def("watch_operators(bool on) -> ()", &furl_torch::watch_operators);
+  m.def("consumers(Tensor x) -> (str[], int)", &furl_torch::consumers);
   m.def("pack_two_values(Tensor x) -> (Tensor, float)", &furl_torch::pack_two_values);
   m.def("dense_stride(Tensor x) -> int[]", &furl_torch::dense_stride);
 }

@@ -7,17 +7,19 @@ from __future__ import annotations
 import threading
 import weakref
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from typing import Iterator, Mapping, NamedTuple, Optional, Union
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from . import saved
+from . import policy, saved
 from ._ops import ops
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
 from .noise import next_key
+from .policy import Demand
 from .saved import Saved
 
 
@@ -37,7 +39,9 @@ class Codec(NamedTuple):
 
 
 Override = Union[Codec, int, None]
-BOUNDED_BITS = 8  # of outputs of softmax, sigmoid and tanh, whose gradients are products of them
+BOUNDED_BITS = 8  # of outputs of softmax, sigmoid and tanh, whoever saves them
+AS_IS = Demand(policy.EXACT, [], 0)
+LIMITS = {saved.BOUNDED: (0.0, 1.0), saved.SIGNED_BOUNDED: (-1.0, 1.0)}
 
 _thread = threading.local()
 
@@ -73,9 +77,12 @@ class compress_saved(saved_tensors_hooks):
     """Inside `with compress_saved(): ...`, what autograd saves for the backward pass is compressed.
 
     bits, window, group: see Codec.
-    overrides: for modules of a type, and what they call: another Codec, a number of bits, or None,
-        which lets their tensors pass. The innermost module that has one counts.
-    model: names its modules in stats(); otherwise these are called by their classes.
+    overrides: another Codec, a number of bits, or None, which lets tensors pass,
+        for a module type or a pattern of module names ("blocks.*.attn"), and what such modules call: in
+            place of the context's codec. What the policy's table asks for still holds. The innermost
+            module that has one counts; of its own, the pattern;
+        for an operator ("aten::mul"): in place of its line of the table, and in every module.
+    model: names its modules, for patterns and in stats(); otherwise these are called by their classes.
     min_elements: smaller tensors pass.
 
     One object serves one thread at a time, and any number of steps. The backward pass may come
@@ -83,11 +90,19 @@ class compress_saved(saved_tensors_hooks):
     """
 
     def __init__(self, bits: int = 2, window: int = 8, *, group: int = 256,
-                 overrides: Optional[Mapping[type, Override]] = None,
+                 overrides: Optional[Mapping[Union[type, str], Override]] = None,
                  model: Optional[nn.Module] = None, min_elements: int = 1024) -> None:
         super().__init__(self._pack, self._unpack)
         self._codec = _checked(Codec(bits, window, group))
-        self._overrides = {t: _checked(c) for t, c in (overrides or {}).items()}
+        given = {k: _checked(c) for k, c in (overrides or {}).items()}
+        self._operators = {k: c for k, c in given.items() if isinstance(k, str) and "::" in k}
+        self._patterns = {k: c for k, c in given.items()
+                          if isinstance(k, str) and k not in self._operators}
+        self._types = {k: c for k, c in given.items() if not isinstance(k, str)}
+        if self._patterns and model is None:
+            raise ValueError(f"overrides has the pattern {next(iter(self._patterns))!r}: names of "
+                             "modules need model=")
+        self._table = {k: r for k, r in policy.TABLE.items() if k not in self._operators}
         self._min_elements = min_elements
         self._watch = ModuleWatch(model)
         self._watch.on_change = self._choose
@@ -107,56 +122,86 @@ class compress_saved(saved_tensors_hooks):
         super().__enter__()
         self._stats = Stats()
         self._watch.start()
+        ops.watch_operators(True)
         self._choose()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        ops.watch_operators(False)
         self._watch.stop()
         super().__exit__(*exception)
 
     def _choose(self) -> None:
         """For the modules that are running now."""
         self._current = self._codec
-        for module in reversed(self._watch.stack) if self._overrides else ():
-            found = [t for t in type(module).__mro__ if t in self._overrides]
+        for module in reversed(self._watch.stack) if self._types or self._patterns else ():
+            found = self._override_of(module)
             if found:
-                self._current = self._overrides[found[0]]
+                self._current = found[0]
                 break
         self._count = self._stats.modules.setdefault(self._watch.name(), Count())
 
-    def _may_compress(self) -> bool:
-        return self._current is not None and not getattr(_thread, "skipping", False)
+    def _override_of(self, module: nn.Module) -> list[Optional[Codec]]:
+        """One, or none."""
+        name = self._watch.names.get(module, "")
+        return ([c for pattern, c in self._patterns.items() if fnmatchcase(name, pattern)]
+                or [self._types[t] for t in type(module).__mro__ if t in self._types])[:1]
 
     def _pack(self, x: Tensor) -> Saved:
         action, number = ops.inspect(x, self._min_elements)
-        known = self._known.get(number)
-        if known is not None and (self._may_compress() or isinstance(known, saved.SavedAsIs)):
+        demand = self._demand(x, action)
+        known = self._known.get(number) if number else None
+        if known is not None:
+            joined = known.demand.joined(demand)
+            if joined != known.demand:
+                known.replace(*self._keep(x, action, joined))
             return known
-        kept = self._save(x, action)
+        kept = Saved(*self._keep(x, action, demand), self.live)
         if action != saved.PARAMETER:
-            self._known[number] = kept
-            before = saved.tensor_bytes(x)
-            self._count.add(before, kept.num_bytes)
-            self._stats.total.add(before, kept.num_bytes)
-            as_is = isinstance(kept, saved.SavedAsIs)
-            (self._stats.kept if as_is else self._stats.compressed).add(before, kept.num_bytes)
+            if number:
+                self._known[number] = kept
+            kept.count_in(self._stats, self._count, saved.tensor_bytes(x))
         return kept
 
-    def _save(self, x: Tensor, action: int) -> Saved:
+    def _demand(self, x: Tensor, action: int) -> Demand:
+        """Of the operator that is saving x."""
         codec = self._current
-        if codec is None or action < saved.VALUES or not self._may_compress():
-            return saved.save_as_is(x, action, self.live)
+        if codec is None or action < saved.VALUES or getattr(_thread, "skipping", False):
+            return AS_IS
         if action == saved.MASK:
-            return saved.save_mask(x, self.live)
+            return policy.Demand(1, [], codec.group)
+        operators, argument = ops.consumers(x)
+        need = policy.need_of(self._table, operators, argument)
+        for name in operators if self._operators else ():
+            if name in self._operators:
+                codec, need = self._operators[name], policy.Need()
+                break
+            if name in self._table:  # an inner operator's line comes first
+                break
+        if codec is None:
+            return AS_IS
+        if action in LIMITS:
+            need = need._replace(bits=max(need.bits, BOUNDED_BITS))
+        return policy.demand_of(need, x, codec.bits, codec.window_of(x.dim()), codec.group)
+
+    def _keep(self, x: Tensor, action: int, demand: Demand) -> tuple[saved.Content, Demand]:
+        """What to keep, and the demand that it satisfies."""
+        if demand.bits == policy.EXACT:
+            return saved.save_as_is(x, action), AS_IS
+        if action == saved.MASK:
+            return saved.save_mask(x), demand
         if action == saved.CONSTANT:
-            packed = saved.save_two_values(x, self.live)
+            packed = saved.save_two_values(x)
             if packed is not None:
-                return packed
+                return packed, AS_IS  # exact
             if not self._watch.was_input(x):
-                return saved.save_as_is(x, action, self.live)
-        bits = max(codec.bits, BOUNDED_BITS) if action == saved.BOUNDED else codec.bits
-        return saved.save_values(x, bits, codec.window_of(x.dim()), codec.group, next_key(),
-                                 action == saved.POSITIVES, self.live)
+                return saved.save_as_is(x, action), AS_IS
+        if demand.bits == policy.SHAPE:
+            return saved.save_shape(x), demand
+        if demand.bits == policy.SIGNS:
+            return saved.save_signs(x), demand
+        return saved.save_values(x, demand, next_key(), action == saved.POSITIVES,
+                                 LIMITS.get(action)), demand
 
     @staticmethod
     def _unpack(kept: Saved) -> Tensor:

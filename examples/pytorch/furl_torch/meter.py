@@ -21,9 +21,9 @@ class Count:
         """How many times smaller, 1 where there is nothing."""
         return self.bytes_before / self.bytes_after if self.bytes_after else 1.0
 
-    def add(self, before: int, after: int) -> None:
-        """Counts one tensor."""
-        self.num_tensors += 1
+    def add(self, before: int, after: int, num_tensors: int = 1) -> None:
+        """Counts a tensor, or takes one out."""
+        self.num_tensors += num_tensors
         self.bytes_before += before
         self.bytes_after += after
 
@@ -52,7 +52,9 @@ class LiveBytes:
     def __init__(self) -> None:
         self.now = 0
         self.peak = 0
-        self._lock = threading.Lock()  # the backward pass of a GPU has threads of its own
+        # The backward pass of a GPU has threads of its own; and the garbage collector may end a tensor on
+        # this thread while it holds the lock.
+        self._lock = threading.RLock()
 
     def add(self, num_bytes: int) -> None:
         """A tensor begins to be kept, or, with a negative number, ends."""

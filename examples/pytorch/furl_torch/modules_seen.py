@@ -20,7 +20,7 @@ class ModuleWatch:
     """While it is on, follows the modules that one thread calls."""
 
     def __init__(self, model: Optional[nn.Module]) -> None:
-        self._names = ({m: name or type(m).__name__ for name, m in model.named_modules()}
+        self.names = ({m: name or type(m).__name__ for name, m in model.named_modules()}
                        if model is not None else {})
         self._inputs: dict[int, "weakref.ref[Tensor]"] = {}
         self._handles: list[Any] = []
@@ -52,7 +52,7 @@ class ModuleWatch:
         if not self.stack:
             return "outside modules"
         module = self.stack[-1]
-        return self._names.get(module) or type(module).__name__
+        return self.names.get(module) or type(module).__name__
 
     def was_input(self, x: Tensor) -> bool:
         """Whether a module was given x, or a tensor that x is a view of."""

@@ -25,7 +25,7 @@ class Spy(compress_saved):
         return kept
 
     def compressed(self):
-        return [x for x, kept in self.packed if isinstance(kept, SavedBlob)]
+        return [x for x, kept in self.packed if isinstance(kept.content, SavedBlob)]
 
 
 def compressed(f, **settings):
@@ -95,7 +95,7 @@ def test_expanded_tensors_pass_and_are_not_spread():
     with spy:
         y = wide * values(4096, 64)
     passed = [kept for x, kept in spy.packed if x.shape == wide.shape and 0 in x.stride()]
-    assert len(passed) == 1 and passed[0].num_bytes == 64 * 4 and passed[0].tensor.stride() == (0, 1)
+    assert len(passed) == 1 and passed[0].num_bytes == 64 * 4 and passed[0].content.tensor.stride() == (0, 1)
     del y
 
 
@@ -122,7 +122,7 @@ def test_two_valued_masks_are_packed_exactly():
     with spy:
         y = F.dropout(x, 0.3)
     mask, kept = spy.packed[0]
-    assert isinstance(kept, SavedBlob) and kept.num_bytes == 5 * 128
+    assert isinstance(kept.content, SavedBlob) and kept.num_bytes == 5 * 128
     restored = kept.restore()
     assert torch.equal(restored, mask) and restored.unique().tolist() == [0.0, mask.max().item()]
     del y
@@ -135,7 +135,7 @@ def test_masks_of_three_values_are_no_masks(third):
     spy = Spy()
     with spy:
         y = values(64, 65) * mask
-    assert all(isinstance(kept, SavedAsIs) for _, kept in spy.packed)
+    assert all(isinstance(kept.content, SavedAsIs) for _, kept in spy.packed)
     del y
 
 

@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator that saves a tensor lets it lose. What it needs depends on the operator that saves, not
+on the one that made the tensor. An operator that is not in the table takes the context's codec."""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple, Optional, Sequence, Union
+
+from torch import Tensor
+
+SHAPE, SIGNS, EXACT = -2, -1, 99  # in place of a number of bits, in this order of strictness
+
+
+class Need(NamedTuple):
+    """Of one operator for one tensor."""
+
+    bits: int = 0        # at least; 0: the context's. Or SHAPE, SIGNS, EXACT
+    tokens: bool = False  # groups end with the last dimension, and no means are taken across it
+
+
+Rule = Union[Need, Mapping[int, Need]]  # for all that it saves, or by position of the argument
+OUTPUT = -1    # position of outputs
+OTHERS = -2    # of all arguments that the rule does not name
+LAST_GROUP_BITS = 8  # where no group ends with the token
+
+_TOKENS = Need(tokens=True)
+# The backward pass computes exp(q k - lse) again, which noise in q and k leaves no longer normalised: at
+# 2 bits and logits of deviation 8, gradients are infinite. v and the output enter it linearly. A loud token is
+# one here too, and neighbouring heads are no image.
+_ATTENTION = {0: Need(8, True), 1: Need(8, True), 2: Need(4, True), OUTPUT: Need(4, True), OTHERS: Need(EXACT)}
+
+TABLE: dict[str, Rule] = {
+    "aten::_scaled_dot_product_flash_attention_for_cpu": _ATTENTION,
+    "aten::_scaled_dot_product_flash_attention": _ATTENTION,
+    "aten::_scaled_dot_product_efficient_attention": _ATTENTION,
+    "aten::_scaled_dot_product_cudnn_attention": _ATTENTION,
+    # One token with 50 times the norm of the others, as transformers have them, must not set their scale.
+    "aten::native_layer_norm": _TOKENS,
+    "aten::_fused_rms_norm": _TOKENS,
+    "aten::rms_norm": _TOKENS,  # where it is not fused: the products that it is made of
+    # They read the sign of their output.
+    "aten::relu": Need(SIGNS),
+    "aten::relu_": Need(SIGNS),
+    # They read the indices, which are exact as all integers, and of their input no more than its shape.
+    "aten::max_pool2d_with_indices": {0: Need(SHAPE)},
+    "aten::max_pool3d_with_indices": {0: Need(SHAPE)},
+    # Products of what is saved: 8 bits are within a hundredth of it, and a restored value stays in its range.
+    "aten::_softmax": Need(8),
+    "aten::sigmoid": Need(8),
+    "aten::sigmoid_": Need(8),
+    "aten::tanh": Need(8),
+    "aten::tanh_": Need(8),
+    # exp of what is saved: small differences are the gradient.
+    "aten::_log_softmax": Need(EXACT),
+    "aten::logsumexp": Need(EXACT),
+    # They divide by what they saved, or by one less it: at the ends of its range any error is too much.
+    "aten::binary_cross_entropy": Need(EXACT),
+    "aten::div": {1: Need(EXACT)},
+    "aten::div_": {1: Need(EXACT)},
+    "aten::reciprocal": Need(EXACT),
+    "aten::sqrt": Need(EXACT),
+    "aten::rsqrt": Need(EXACT),
+    "aten::log": Need(EXACT),
+    "aten::log2": Need(EXACT),
+    "aten::log10": Need(EXACT),
+    "aten::log1p": Need(EXACT),
+}
+
+
+class Demand(NamedTuple):
+    """How one tensor is kept at least, once context, operator and shape are known."""
+
+    bits: int           # or SHAPE, SIGNS, EXACT
+    window: list[int]
+    group: int
+    by_rows: bool = False  # in the order of the dimensions, also where memory has another
+
+    def joined(self, other: "Demand") -> "Demand":
+        """The least that satisfies both."""
+        more, less = (other, self) if other.bits > self.bits else (self, other)
+        if less.bits <= 0 or more.bits == EXACT:  # no codes: its window and group say nothing
+            return more
+        return Demand(more.bits, more.window if less.window else [], min(more.group, less.group),
+                      more.by_rows or less.by_rows)
+
+
+def need_of(table: Mapping[str, Rule], operators: Sequence[str], argument: int) -> Need:
+    """Of the innermost operator that the table has, or else none. Positions are those of the arguments of
+    operators[0]: further out they are not known."""
+    for i, name in enumerate(operators):
+        rule = table.get(name)
+        if isinstance(rule, Need):
+            return rule
+        if rule is not None and i == 0:
+            return rule.get(argument, rule.get(OTHERS, Need()) if argument >= 0 else Need())
+    return Need()
+
+
+def _divisor(row: int, most: int, least: int) -> Optional[int]:
+    """The largest group from least to most that ends where a row ends."""
+    group = most
+    while group >= least:
+        if row % group == 0:
+            return group
+        group //= 2
+    return None
+
+
+def _row(x: Tensor) -> int:
+    """Elements of the dimension that is innermost in memory."""
+    inner = [(stride, size) for size, stride in zip(x.shape, x.stride()) if size > 1]
+    return min(inner)[1] if inner else 1
+
+
+def demand_of(need: Need, x: Tensor, bits: int, window: list[int], group: int) -> Demand:
+    """What to keep of x, with the context's codec where the operator does not need more."""
+    if need.bits < 0 or need.bits == EXACT:
+        return Demand(need.bits, [], group)
+    bits = max(bits, need.bits)
+    if need.tokens:
+        fitting = _divisor(x.shape[-1], group, 32) if x.dim() > 0 else None
+        if fitting is None:
+            return Demand(max(bits, LAST_GROUP_BITS), [], group)
+        return Demand(bits, [], fitting, not x.is_contiguous())
+    row = _row(x)
+    if group % row and row % group:  # groups straddle rows: smaller ones that do not cost up to 1/2 bit
+        group = _divisor(row, group, 64) or group
+    return Demand(bits, window, group)

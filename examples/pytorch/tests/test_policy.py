@@ -1,0 +1,238 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a tensor keeps by the operator that saves it: gradients at 2 bits that were infinite or wrong."""
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from furl_torch import Codec, compress_saved, ops, policy, skip
+from support import values
+
+has_attention = pytest.mark.skipif(not hasattr(F, "scaled_dot_product_attention"),
+                                   reason="torch 1 has no fused attention")
+
+
+def gradient(f, *inputs, context=None):
+    """Of all inputs, as one row."""
+    leaves = [x.detach().clone().requires_grad_() for x in inputs]
+    with context or skip():
+        loss = f(*(x * 1 for x in leaves))
+    loss.backward()
+    return torch.cat([x.grad.flatten() for x in leaves])
+
+
+def error(f, *inputs, **settings):
+    """Of a gradient, over its norm."""
+    exact = gradient(f, *inputs)
+    return float((gradient(f, *inputs, context=compress_saved(**settings)) - exact).norm() / exact.norm())
+
+
+@has_attention
+@pytest.mark.parametrize("causal", [False, True])
+def test_fused_attention_at_large_logits(causal):
+    q, k, v = (torch.randn(2, 4, 128, 64) for _ in range(3))
+    weight = torch.randn(2, 4, 128, 64)
+
+    def f(q, k, v):
+        y = F.scaled_dot_product_attention(q * 8, k, v, is_causal=causal)  # logits of deviation 8
+        return (y * weight).sum()
+
+    assert error(f, q, k, v, bits=2) < 0.6  # infinite where q and k have 2 bits
+
+
+@has_attention
+def test_fused_attention_keeps_each_argument_by_its_place():
+    q, k, v = (values(1, 2, 64, 64) for _ in range(3))
+    context = compress_saved()
+    with context:
+        y = F.scaled_dot_product_attention(q, k, v)
+    bits = 8 + 8 + 4 + 4  # and a scale for each head vector; the log-sums are few
+    assert context.stats().compressed.bytes_after == 8192 // 8 * bits + 4 * 8192 // 64 * 4
+    y.sum().backward()
+
+
+def test_saturated_sigmoid_under_cross_entropy():
+    logits = torch.randn(256, 64) * 6
+    targets = (torch.rand(256, 64) > 0.5).float()
+    for bits in (2, 8):
+        assert error(lambda x: F.binary_cross_entropy(x.sigmoid(), targets), logits, bits=bits) < 1e-6
+
+
+@pytest.mark.parametrize("f, low, high", [(torch.sigmoid, 0, 1), (torch.tanh, -1, 1),
+                                          (lambda x: x.softmax(-1), 0, 1)])
+def test_restored_values_stay_in_range(f, low, high):
+    with compress_saved():
+        y = f(values(256, 64) * 8)
+    node = y.grad_fn
+    restored = node._saved_result.detach()
+    assert low <= float(restored.min()) and float(restored.max()) <= high
+    assert (restored - y).abs().max() < 0.02
+
+
+def loud_token(width):
+    x = torch.randn(64, width)
+    x[5] *= 50
+    return x
+
+
+@pytest.mark.parametrize("width", [64, 96, 128, 384, 768])
+def test_a_loud_token_does_not_spoil_others(width):
+    weight = torch.randn(64, width)
+    assert error(lambda x: (F.layer_norm(x, (width, )) * weight).sum(), loud_token(width), bits=2) < 0.5
+
+
+@pytest.mark.skipif(not hasattr(F, "rms_norm"), reason="torch 1 has no rms_norm")
+def test_a_loud_token_through_rms_norm():
+    weight = torch.randn(64, 384)
+    assert error(lambda x: (F.rms_norm(x, (384, )) * weight).sum(), loud_token(384), bits=2) < 0.5
+
+
+def test_layer_norm_over_channels_last_takes_no_means_across_tokens():
+    x = torch.randn(2, 8, 8, 64)
+    x[0, 3, 3] *= 50
+    weight = torch.randn(2, 8, 8, 64)
+    assert error(lambda x: (F.layer_norm(x, (64, )) * weight).sum(), x, bits=2, window=8) < 0.5
+
+
+def test_tokens_that_do_not_lie_in_a_row_have_groups_of_their_own():
+    weight = torch.randn(64, 128)
+    x = loud_token(128).t().contiguous().t()
+    assert error(lambda x: (F.layer_norm(x, (128, )) * weight).sum(), x, bits=2) < 0.5
+    x = x.requires_grad_().relu()
+    with compress_saved() as context:
+        y = F.layer_norm(x, (128, ))
+    restored = y.grad_fn._saved_input
+    assert restored.stride() == x.stride() == (1, 64) and torch.equal(restored > 0, x > 0)
+    assert context.stats().compressed.bytes_after == 8192 // 4 + 64 * 4 + 1024
+
+
+def test_rows_that_no_group_divides_get_eight_bits():
+    need = policy.TABLE["aten::native_layer_norm"]
+    assert policy.demand_of(need, torch.empty(64, 100), 2, [], 256) == (8, [], 256, False)
+    assert policy.demand_of(need, torch.empty(64, 96), 2, [], 256) == (2, [], 32, False)
+    assert policy.demand_of(need, torch.empty(128, 64).t(), 2, [], 256) == (2, [], 128, True)
+
+
+def test_groups_follow_rows_where_a_divisor_serves():
+    def group(*shape, most=256):
+        return policy.demand_of(policy.Need(), torch.empty(shape), 2, [], most).group
+
+    assert [group(8, n) for n in (384, 192, 64, 1024, 100, 96)] == [128, 64, 256, 256, 256, 256]
+    assert group(8, 384, 1) == 128 and group() == 256 and group(8, 384, most=32) == 32
+
+
+def test_relu_alone_keeps_one_bit():
+    context = compress_saved()
+    x = values(64, 64)
+    with context:
+        y = x.relu()
+    assert context.live.now == 4096 // 8
+    exact = torch.autograd.grad(x.relu().sum(), x, retain_graph=True)[0]
+    assert torch.equal(torch.autograd.grad(y.sum(), x)[0], exact)
+
+
+def test_max_pooling_keeps_no_values_and_is_exact():
+    context = compress_saved()
+    x = torch.randn(2, 4, 32, 32)
+    for memory in (torch.contiguous_format, torch.channels_last):
+        def f(t):
+            return (F.max_pool2d(t.contiguous(memory_format=memory), 2) ** 2 / 2).sum()
+
+        assert error(f, x, bits=8) < 0.02
+    x = x.requires_grad_() * 1
+    with context:
+        y = F.max_pool2d(x, 2)
+    assert context.live.now == y.numel() * 8  # its indices
+    y.sum().backward()
+
+
+@pytest.mark.parametrize("f", [torch.log, torch.reciprocal, torch.sqrt, torch.rsqrt, lambda x: 1 / x,
+                               lambda x: torch.ones(64, 64) / x, lambda x: torch.logsumexp(x, 1)])
+def test_divisors_are_exact(f):
+    x = torch.rand(64, 64) + 1e-3
+    assert error(lambda t: f(t).sum(), x, bits=2) < 1e-6
+
+
+def test_two_consumers_keep_one_tensor_by_the_stricter_demand():
+    x = values(64, 64)
+    weight = torch.randn(64, 8, requires_grad=True)
+    for operators in ((lambda: x @ weight, lambda: x.log()), (lambda: x.log(), lambda: x @ weight)):
+        context = compress_saved()
+        with context:
+            y = [f() for f in operators]
+        stats = context.stats()
+        assert stats.total.num_tensors == stats.kept.num_tensors == 1
+        assert stats.kept.bytes_after == stats.total.bytes_after == context.live.now == 4096 * 4
+        assert stats.compressed.num_tensors == stats.compressed.bytes_before == 0
+        assert stats.modules["outside modules"].bytes_after == 4096 * 4
+        assert all(torch.equal(node._saved_self, x) for node in (y[0].grad_fn, y[1].grad_fn))
+        del y
+        assert context.live.now == 0
+
+
+def test_relu_before_a_layer_keeps_values_and_signs():
+    x = values(64, 64)
+    weight = torch.randn(64, 8, requires_grad=True)
+    context = compress_saved()
+    with context:
+        y = x.relu()
+        before = context.live.now
+        z = y @ weight
+    assert before == 512 and context.live.now == 512 + 4096 // 4 + 16 * 4
+    assert context.stats().total.bytes_after == context.live.now
+    assert torch.equal(z.grad_fn._saved_self > 0, y > 0)
+
+
+def test_overrides_by_operator():
+    a, b, c, d = (values(64, 64) for _ in range(4))
+    context = compress_saved(overrides={"aten::sin": 4, "aten::cos": None, "aten::_softmax": Codec(2, 1)})
+    with context:
+        y = [a.sin(), b.cos(), c.exp()]
+        sizes = context.live.now
+        z = d.softmax(1)
+    assert sizes == (2048 + 64) + 4096 * 4 + (1024 + 64)
+    assert context.live.now - sizes == 4096 + 64  # outputs of softmax have 8 bits, whoever saves them
+    del y, z
+
+
+def test_overrides_by_name_of_module():
+    net = nn.Sequential(nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64)), nn.Linear(64, 4))
+    context = compress_saved(model=net, overrides={"0.*": 4, "1": None, nn.Linear: 8})
+    with context:
+        net(values(64, 64)).sum().backward()
+    after = {name: context.stats().modules[name].bytes_after for name in ("0.0", "0.1", "1")}
+    assert after == {"0.0": 2048 + 64, "0.1": 2048 + 64, "1": 4096 * 4}
+    with pytest.raises(ValueError, match="need model="):
+        compress_saved(overrides={"0.*": 4})
+
+
+def running():
+    return ops.consumers(torch.empty(0))[0]
+
+
+def test_operators_are_followed_between_enter_and_exit():
+    seen = []
+
+    class Watching(compress_saved):
+        def _pack(self, x):
+            seen.append(ops.consumers(x))
+            return super()._pack(x)
+
+    x = values(64, 64)
+    with Watching(), Watching():
+        x.sin()
+        with pytest.raises(RuntimeError):
+            x @ torch.empty(3, 3)
+        assert running() == []
+        F.linear(x, values(8, 64))
+    assert seen[0] == (["aten::sin"], 0) and seen[-1][0][-1] == "aten::linear"
+    other = []
+    with compress_saved():
+        thread = threading.Thread(target=lambda: other.append(running()))
+        thread.start()
+        thread.join()
+    assert other == [[]] and running() == []

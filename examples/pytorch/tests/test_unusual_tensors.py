@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors without memory of their own pass; the meter may be used by the garbage collector."""
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+from furl_torch import LiveBytes, compress_saved, skip
+
+
+def test_two_sparse_products_are_not_mixed_up():
+    sparse = torch.eye(64).to_sparse()
+    x = torch.randn(64, 64)
+    for context in (compress_saved(bits=8), skip()):
+        torch.manual_seed(1)
+        layers = nn.Linear(64, 64), nn.Linear(64, 4)
+        with context:
+            y = torch.sparse.mm(sparse, layers[0](x)).relu()
+            y = torch.sparse.mm(sparse, layers[1](y))
+        y.sum().backward()
+        expected = (layers[0](x)).relu().sum(0).expand(4, 64)
+        torch.testing.assert_close(layers[1].weight.grad, expected, rtol=0.05, atol=0.5)
+
+
+@pytest.mark.skipif(not hasattr(torch, "nested"), reason="no nested tensors")
+def test_nested_tensors_pass():
+    layer = nn.Linear(16, 4)
+    x = torch.nested.nested_tensor([torch.ones(3, 16), torch.ones(5, 16)])
+    if not hasattr(torch, "func"):
+        pytest.skip("torch 1 has no gradients for them")
+    with compress_saved(min_elements=1):
+        y = torch.nested.to_padded_tensor(nn.functional.gelu(layer(x)), 0.0)
+    y.sum().backward()
+    assert layer.weight.grad.isfinite().all()
+
+
+@pytest.mark.skipif(not hasattr(torch, "func"), reason="no torch.func")
+def test_forward_mode_passes():
+    layer = nn.Linear(64, 64)
+    x = torch.randn(64, 64)
+    with compress_saved():
+        value, tangent = torch.func.jvp(lambda t: layer(t).sin(), (x, ), (torch.ones_like(x), ))
+    expected = torch.func.jvp(lambda t: layer(t).sin(), (x, ), (torch.ones_like(x), ))
+    assert torch.equal(value, expected[0]) and torch.equal(tangent, expected[1])
+
+
+def test_the_meter_can_be_entered_twice_by_one_thread():
+    live = LiveBytes()
+
+    def collected():  # as an object that ends while the meter is being used
+        with live._lock:
+            live.add(1)
+
+    thread = threading.Thread(target=collected, daemon=True)
+    thread.start()
+    thread.join(5)
+    assert not thread.is_alive() and live.now == 1
