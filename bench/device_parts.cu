@@ -11,7 +11,7 @@
 #include "furl/block/min_max.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/compress.cuh"
-#include "furl/detail/device/compress.cuh"
+#include "furl/detail/device/kernels.cuh"
 #include "furl/detail/device/launch.cuh"
 
 namespace furl::bench {

@@ -9,7 +9,7 @@
 #include <limits>
 #include <string>
 
-#include "furl/detail/ranges.hpp"
+#include "furl/detail/quantize.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "furl/detail/quantize.hpp"
-#include "furl/detail/ranges.hpp"
 #include "furl/extra/codebook.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"

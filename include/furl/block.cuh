@@ -9,6 +9,7 @@
 #include "furl/block/codes.cuh"
 #include "furl/block/compress.cuh"
 #include "furl/block/decompress.cuh"
+#include "furl/block/elements.cuh"
 #include "furl/block/layout.cuh"
 #include "furl/block/min_max.cuh"
 #include "furl/block/tile.cuh"

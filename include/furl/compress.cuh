@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Compression in device memory, for callers: start here. detail/device/compress.cuh has what is
+// Compression in device memory, for callers: start here. detail/device/kernels.cuh has what is
 // launched. compress.hpp has the same calls for host memory, and the contract of each in full.
 //
 // All calls work on the stream that they are given and nowhere else; it may be one that is being
@@ -15,11 +15,9 @@
 
 #include "furl/config.hpp"
 #include "furl/detail/checks.hpp"
-#include "furl/detail/device/compress.cuh"
-#include "furl/detail/device/decompress.cuh"
+#include "furl/detail/device/kernels.cuh"
 #include "furl/detail/device/launch.cuh"
 #include "furl/detail/number.hpp"
-#include "furl/options.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 

@@ -20,7 +20,6 @@
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
 #include "furl/detail/quantize.hpp"
-#include "furl/options.hpp"
 #include "furl/plan.hpp"
 #include "furl/thread_pool.hpp"
 #include "furl/types.hpp"

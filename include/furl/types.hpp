@@ -73,6 +73,12 @@ struct random_key {
 
 inline namespace v0_1 {
 
+/// The numbers from lo to hi.
+struct range {
+  float lo;  // smallest
+  float hi;  // largest
+};
+
 /// What is wrong with an argument.
 enum class error : u8 {
   none,

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "furl/detail/quantize.hpp"
-#include "furl/detail/ranges.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 

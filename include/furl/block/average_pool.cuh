@@ -5,6 +5,7 @@
 // ONE THREAD. The mean of a cell, for the low-frequency component (FORMAT.md, A2).
 
 #include "furl/block/codes.cuh"
+#include "furl/block/elements.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
 #include "furl/detail/cells.hpp"

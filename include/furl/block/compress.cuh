@@ -7,6 +7,7 @@
 // leaves the registers in between. ONE BLOCK. The same for a run of tiles, with the means of cells.
 
 #include "furl/block/codes.cuh"
+#include "furl/block/elements.cuh"
 #include "furl/block/layout.cuh"
 #include "furl/block/min_max.cuh"
 #include "furl/block/tile.cuh"
@@ -14,7 +15,6 @@
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/means.cuh"
 #include "furl/detail/quantize.hpp"
-#include "furl/detail/ranges.hpp"
 
 namespace furl {
 
@@ -122,62 +122,6 @@ __device__ __forceinline__ void compress_tile(const tile_fragment<T>& x, int cou
                                               const tile_codec& c, random_key key, u8* tile_codes,
                                               u8* metadata) {
   compress_tile_in_range(x, tile_min_max(x, c.group), count, tile, c, key, tile_codes, metadata);
-}
-
-/// Finds the range of the lane's group among ranges that the caller has given.
-/// Threads : one warp, all lanes with the same arguments.
-/// Shapes  : tile : the tile's index in the tensor; `count` of its elements are present.
-/// Shared  : none.
-/// Sync    : within the warp.
-/// Result  : in every lane the hull of the pairs of all elements of its group (group_of_lane), or
-///           NaN if one of the pairs is no range.
-/// Pre     : given.pairs is not null.
-__device__ __forceinline__ min_max given_range(const range_map& given, i64 tile, int count,
-                                               int group) {
-  const int begin = group_of_lane(lane_index(), group).begin;
-  min_max mine;
-  if (begin < count) {  // the 32 elements from there on, each lane its own
-    const i64 first = tile * tile_elements;
-    const range hull = given.hull(first + begin, first + min(begin + 32, count) - 1);
-    mine = {hull.lo, hull.hi};
-  }
-  for_each_distance(group, [&](int distance) {
-    mine = combine(mine, {shuffle_xor(mine.lo, distance), shuffle_xor(mine.hi, distance)});
-  });
-  return mine;
-}
-
-/// Moves elements, or residuals, that lie beyond the given range of their group to its end; a NaN
-/// stays.
-/// Threads : one warp, all lanes with the same arguments but x.
-/// Shapes  : x    : a tile as load_tile leaves it, which is changed.
-///           tile : the tile's index in the tensor; `count` of its elements are present.
-/// Shared  : none.
-/// Sync    : within the warp.
-/// Result  : in every lane the range of its group, as compress_tile_in_range takes it: NaN if the
-///           group has a NaN, or a pair that is no range.
-/// Pre     : given.pairs is not null.
-__device__ __forceinline__ min_max saturate_tile(const range_map& given, i64 tile, int count,
-                                                 int group, tile_fragment<float>& x) {
-  min_max ends = given_range(given, tile, count, group);
-  float smallest = x.word[0][0];
-  FURL_UNROLL
-  for (int row = 0; row < rows_per_tile; ++row) {
-    FURL_UNROLL
-    for (int k = 0; k < 4; ++k) smallest = min_nan(smallest, x.word[row][k]);
-  }
-  if (__any_sync(full_warp, is_nan(smallest))) {  // which groups have it is seldom of interest
-    const float lo = tile_min_max(x, group).lo;
-    if (is_nan(lo)) ends = {lo, lo};
-  }
-  FURL_UNROLL
-  for (int row = 0; row < rows_per_tile; ++row) {
-    const float lo = shuffle_in_eight(ends.lo, row);
-    const float hi = shuffle_in_eight(ends.hi, row);
-    FURL_UNROLL
-    for (int k = 0; k < 4; ++k) x.word[row][k] = min_nan(max_nan(x.word[row][k], lo), hi);
-  }
-  return ends;
 }
 
 // ---- Tiles of a blob -------------------------------------------------------------------------

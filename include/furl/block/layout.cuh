@@ -15,7 +15,6 @@
 #if !defined(__CUDACC_RTC__)
 #include <type_traits>
 
-#include "furl/options.hpp"
 #include "furl/plan.hpp"
 #endif
 

@@ -9,15 +9,14 @@
 
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
+#include "furl/detail/checks.hpp"
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/launch.cuh"
 #include "furl/detail/device/pairs.cuh"
-#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/extra/one_bit.cuh"
 #include "furl/detail/quantize.hpp"
 #include "furl/extra/activation.hpp"
 #include "furl/extra/codebook.hpp"
-#include "furl/options.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 

@@ -12,7 +12,6 @@
 
 #if !defined(__CUDACC_RTC__)
 #include "furl/detail/checks.hpp"
-#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/host/random.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"

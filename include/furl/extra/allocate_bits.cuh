@@ -14,13 +14,12 @@
 #include "furl/compress.cuh"  // tile_index_bytes
 #include "furl/config.hpp"
 #include "furl/detail/cells.hpp"
+#include "furl/detail/checks.hpp"
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/launch.cuh"
 #include "furl/detail/extra/allocate_bits.cuh"
-#include "furl/detail/extra/bit_gain.hpp"
-#include "furl/detail/extra/checks.hpp"
+#include "furl/detail/extra/binary64.hpp"
 #include "furl/extra/allocate_bits.hpp"
-#include "furl/options.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 

@@ -7,17 +7,15 @@
 // extra/allocate_bits.cuh has them for device memory.
 
 #include "furl/config.hpp"
-#include "furl/detail/extra/bit_gain.hpp"
+#include "furl/detail/extra/binary64.hpp"
 #include "furl/types.hpp"
 
 #if !defined(__CUDACC_RTC__)
 #include <algorithm>
 
 #include "furl/detail/checks.hpp"
-#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
-#include "furl/options.hpp"
 #include "furl/plan.hpp"
 #include "furl/thread_pool.hpp"
 

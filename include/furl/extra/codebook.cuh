@@ -7,11 +7,10 @@
 // in full. What compress.cuh says of streams, launches and errors holds here too.
 
 #include "furl/config.hpp"
+#include "furl/detail/checks.hpp"
 #include "furl/detail/device/launch.cuh"
-#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/extra/codebook.cuh"
 #include "furl/extra/codebook.hpp"
-#include "furl/options.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 

@@ -12,13 +12,13 @@
 #include "furl/block/layout.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
+#include "furl/detail/checks.hpp"
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/launch.cuh"
-#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/extra/max_pool.hpp"
 #include "furl/detail/number.hpp"
 #include "furl/extra/max_pool.hpp"
-#include "furl/options.hpp"
+#include "furl/plan.hpp"
 #include "furl/types.hpp"
 
 FURL_HIDDEN_BEGIN

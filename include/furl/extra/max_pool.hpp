@@ -16,7 +16,6 @@
 #include <algorithm>
 
 #include "furl/detail/checks.hpp"
-#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
 #include "furl/detail/number.hpp"

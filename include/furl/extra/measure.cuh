@@ -12,12 +12,11 @@
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
 #include "furl/detail/cell_index.hpp"
+#include "furl/detail/checks.hpp"
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/launch.cuh"
 #include "furl/detail/device/means_warp.cuh"
-#include "furl/detail/extra/checks.hpp"
 #include "furl/extra/measure.hpp"
-#include "furl/options.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 

@@ -6,7 +6,7 @@
 // tensor. Calls for host memory; extra/measure.cuh has them for device memory.
 
 #include "furl/config.hpp"
-#include "furl/detail/extra/number_f64.hpp"
+#include "furl/detail/extra/binary64.hpp"
 #include "furl/detail/number.hpp"
 #include "furl/types.hpp"
 
@@ -14,11 +14,9 @@
 #include <algorithm>
 
 #include "furl/detail/checks.hpp"
-#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/host/decompress.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
-#include "furl/options.hpp"
 #include "furl/plan.hpp"
 #endif
 

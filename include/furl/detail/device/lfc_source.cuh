@@ -30,6 +30,44 @@ struct lfc_slot_layout {
   i64 num_cells = 0;      // of the grid
 };
 
+/// The slots of a block's run of tiles.
+struct lfc_slots {
+  /// Threads : one block, all threads with the same arguments: one warp for each tile.
+  /// Shapes  : the run, whose number is run_number, begins with tile `first`; `count` of its
+  ///           elements are in the tensor: all, but in the last run.
+  /// Shared  : storage: as many floats as there are granules in the run, and in the elements of one
+  ///           band on either side (of one cell, if planes have one row); and 4 more.
+  /// Sync    : none.
+  __device__ __forceinline__ lfc_slots(float4* storage, const lfc_slot_layout& l, i64 run_number,
+                                       i64 first, u32 count)
+      : slot(reinterpret_cast<float*>(storage)), layout(l), run{}, num_elements(count), skew(0) {
+    if (l.is_whole) {
+      run.first_cell = run_number * l.cells_per_run;
+      const i64 left = l.num_cells - run.first_cell;
+      run.num_cells = left < l.cells_per_run ? u32(left) : l.cells_per_run;
+    } else {
+      run = l.plane.run_of(first * tile_elements, count);
+      skew = (0u - run.head) & 3u;  // so that vectors of slots are aligned
+    }
+  }
+
+  /// The slot of element 4 * lane of the calling warp's tile.
+  __device__ __forceinline__ float* mine() const {
+    const u32 element = run.head + skew + u32(warp_index() * tile_elements + 4 * lane_index());
+    return slot + (element >> layout.log2_granule);
+  }
+
+  float* slot;                    // in shared memory
+  const lfc_slot_layout& layout;  // of all blocks
+  cell_run run;                   // the cells that the block's tiles touch
+  u32 num_elements;               // of the tensor, in those tiles
+  u32 skew;  // elements before the first of the first band that the slots begin with
+};
+
+}  // namespace furl
+
+namespace furl {
+
 /// Ways to come by the means of cells, of which a kernel has one as a template parameter.
 enum class lfc_path : u8 {
   none,     // there are no means

@@ -2,6 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// ONE BLOCK. Means of columns (FORMAT.md, A2): of a window along one dimension with others behind
+// it, such as {1, 8, 1} over (batch, sequence, features). A plane is then rows of whole features,
+// and a cell a column of at most 8 of them. Means are kept in shared memory, a value per cell;
+// threads take four neighbouring cells at once, and read their elements as vectors from a cache.
+//
 // ONE BLOCK. The means of a run's elements, by each way that there is to come by them, under one
 // face:
 //   load(source, lfc, v)      the warp's tile, and what the means take of the block's elements
@@ -11,12 +16,147 @@
 // load and spread take all threads of the block, subtract and for_each_row warps whose run.count is
 // positive.
 
+#include "furl/block/average_pool.cuh"
+#include "furl/block/codes.cuh"
 #include "furl/block/layout.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
-#include "furl/detail/device/means_columns.cuh"
+#include "furl/detail/cell_index.hpp"
+#include "furl/detail/cells.hpp"
 #include "furl/detail/device/means_slots.cuh"
 #include "furl/detail/device/means_warp.cuh"
+#include "furl/detail/number.hpp"
+
+namespace furl {
+
+/// The means of the cells that a block's run of tiles touches.
+struct lfc_columns {
+  /// Threads : one block, all threads with the same arguments: one warp for each tile.
+  /// Shapes  : plane : windows of one column and at most 8 rows; rows of a multiple of 4 elements.
+  ///           The run begins with tile `first` and has `count` elements in the tensor.
+  /// Shared  : storage: a float for each cell that the run touches, then a u32 for each row.
+  /// Sync    : none.
+  __device__ __forceinline__ lfc_columns(float4* storage, const cell_plane& p, i64 first, u32 count)
+      : plane(p),
+        run(p.run_of(first * tile_elements, count)),
+        mean(reinterpret_cast<float*>(storage)),
+        cell_of_row(reinterpret_cast<u32*>(mean + run.num_cells)) {}
+
+  /// Calls function(first cell, its box) for each four cells that lie side by side, and notes where
+  /// the cells of rows begin.
+  template <class Function>
+  __device__ __forceinline__ void for_each_four(const Function& function) const {
+    for (u32 cell = 4 * threadIdx.x; cell < run.num_cells; cell += 4 * blockDim.x) {
+      const cell_box box = plane.box_of(run, cell);
+      const u32 row = plane.row_of(box.begin);
+      const u32 column = box.begin - row * plane.num_columns();
+      if (column == 0)
+        for (u32 r = 0; r < box.num_rows; ++r) cell_of_row[row + r] = cell;
+      function(cell, box);
+    }
+  }
+
+  const cell_plane& plane;  // of the tensor
+  cell_run run;             // the cells that the block's tiles touch
+  float* mean;              // shared, of each of them
+  u32* cell_of_row;         // shared, of each row: its first cell
+};
+
+namespace detail {
+
+/// Four neighbouring elements, of an address that is a multiple of four if Vector.
+template <bool Vector, class Source>
+__device__ __forceinline__ void load_four(const Source& x, float (&v)[4]) {
+  if constexpr (Vector) {
+    x.first_four(v);
+  } else {
+    FURL_UNROLL
+    for (int k = 0; k < 4; ++k) v[k] = x.at(k);
+  }
+}
+
+/// Means of four neighbouring columns of at most 8 rows.
+template <bool Vector, class Source>
+__device__ __forceinline__ float4 mean_of_columns(Source x, u32 num_rows, u32 pitch, dtype meta) {
+  float v[8][4];
+  FURL_UNROLL
+  for (int row = 0; row < 8; ++row, x = x.from(pitch)) {
+    FURL_UNROLL
+    for (int k = 0; k < 4; ++k) v[row][k] = 0.0f;
+    if (u32(row) < num_rows) load_four<Vector>(x, v[row]);
+  }
+  float mean[4];
+  FURL_UNROLL
+  for (int k = 0; k < 4; ++k) {
+    const float column[8] = {v[0][k], v[1][k], v[2][k], v[3][k],
+                             v[4][k], v[5][k], v[6][k], v[7][k]};
+    mean[k] = lfc_value(cell_mean(sum_of_eight(column), int(num_rows)), meta);
+  }
+  return {mean[0], mean[1], mean[2], mean[3]};
+}
+
+/// Works out the means of a run; Vector: its elements' rows are aligned to four.
+template <bool Vector, class Source>
+__device__ __forceinline__ void pool_columns(const lfc_columns& c, const Source& first, u8* lfc,
+                                             dtype meta) {
+  c.for_each_four([&](u32 cell, const cell_box& box) {
+    const float4 mean =
+        mean_of_columns<Vector>(first.from(box.begin), box.num_rows, c.plane.num_columns(), meta);
+    *reinterpret_cast<float4*>(c.mean + cell) = mean;
+    if (box.is_owned) store_four_lfc(lfc, c.run.first_cell + cell, meta, mean);
+  });
+}
+
+}  // namespace detail
+
+/// Works out the means of a run, and writes those that the run owns.
+/// Threads : one block, all threads.
+/// Shapes  : run_begin : the elements from the first of the run on.
+///           lfc       : global, the blob's LFC part.
+/// Shared  : that of the columns. Sync : the block, at the end; once more before it is used again.
+template <class Source>
+__device__ __forceinline__ void pool_lfc(const lfc_columns& c, const Source& run_begin, u8* lfc,
+                                         dtype meta) {
+  const Source first = run_begin.from(-i64(c.run.head));
+  if (first.is_vector_aligned()) {
+    detail::pool_columns<true>(c, first, lfc, meta);
+  } else {
+    detail::pool_columns<false>(c, first, lfc, meta);
+  }
+  __syncthreads();
+}
+
+/// Loads the means of a run.
+/// Threads, Shapes, Shared : as pool_lfc. Sync : the block, at the end; once more before the
+///                           storage is used again.
+__device__ __forceinline__ void spread_lfc(const lfc_columns& c, const u8* lfc, dtype meta) {
+  c.for_each_four([&](u32 cell, const cell_box&) {
+    *reinterpret_cast<float4*>(c.mean + cell) = load_four_lfc(lfc, c.run.first_cell + cell, meta);
+  });
+  __syncthreads();
+}
+
+/// Calls function(row, means) for every row of the warp's tile, with the means of the lane's four
+/// elements. `count` > 0 elements of the tile are present; others have the mean of the last one.
+/// Threads : one warp, all lanes. Shared : that of the columns, from pool_lfc or spread_lfc.
+/// Sync    : none.
+template <class Function>
+__device__ __forceinline__ void for_each_row(const lfc_columns& c, int count,
+                                             const Function& function) {
+  const u32 tile_begin = c.run.head + u32(warp_index() * tile_elements);
+  FURL_UNROLL
+  for (int r = 0; r < rows_per_tile; ++r) {
+    const int begin = row_begin(r, lane_index());
+    const u32 element = tile_begin + u32(min(begin, count - 4));  // count is a multiple of 4
+    const u32 row = c.plane.row_of(element);
+    const u32 cell = c.cell_of_row[row] + (element - row * c.plane.num_columns());
+    float4 v = *reinterpret_cast<const float4*>(c.mean + cell);
+    if (begin >= count) v.x = v.y = v.z = v.w;
+    function(r, v);
+  }
+}
+
+}  // namespace furl
 
 namespace furl::detail {
 

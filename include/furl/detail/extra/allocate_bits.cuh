@@ -9,7 +9,7 @@
 #include "furl/config.hpp"
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/launch.cuh"
-#include "furl/detail/extra/bit_gain.hpp"
+#include "furl/detail/extra/binary64.hpp"
 
 #if !defined(__CUDACC_RTC__)
 #include <cstddef>

@@ -10,7 +10,6 @@
 
 #include "furl/config.hpp"
 #include "furl/detail/checks.hpp"
-#include "furl/detail/extra/checks.hpp"
 #include "furl/detail/host/random.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"

@@ -15,7 +15,7 @@
 #include "furl/detail/host/random.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
-#include "furl/detail/ranges.hpp"
+#include "furl/detail/quantize.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 

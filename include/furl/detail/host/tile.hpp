@@ -13,7 +13,6 @@
 #include "furl/config.hpp"
 #include "furl/detail/number.hpp"
 #include "furl/detail/quantize.hpp"
-#include "furl/detail/ranges.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 

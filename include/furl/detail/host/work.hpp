@@ -7,8 +7,7 @@
 
 #include "furl/config.hpp"
 #include "furl/detail/checks.hpp"
-#include "furl/detail/ranges.hpp"
-#include "furl/options.hpp"
+#include "furl/detail/quantize.hpp"
 #include "furl/plan.hpp"
 #include "furl/thread_pool.hpp"
 #include "furl/types.hpp"
