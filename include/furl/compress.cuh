@@ -5,13 +5,11 @@
 // Compression in device memory, for callers: start here. detail/device/kernels.cuh has what is
 // launched. compress.hpp has the same calls for host memory, and the contract of each in full.
 //
-// All calls work on the stream that they are given and nowhere else; it may be one that is being
-// captured. They allocate nothing, wait for nothing and keep no state. Arguments are checked before
-// the first launch: what is refused has written nothing. Where the runtime refuses a launch
-// (error::cuda), launches before it may have written.
-//
-// The device of the stream need not be the current one, if toolkit and driver are of CUDA 12.8 or
-// later; before that it must be.
+// All calls work on the stream that they are given, which may be one that is being captured. They
+// allocate nothing, wait for nothing and keep no state. Arguments are checked before the first
+// launch: what is refused has written nothing. Where the runtime refuses a launch (error::cuda),
+// launches before it may have written. The stream's device need not be the current one if toolkit
+// and driver are of CUDA 12.8 or later; before that it must be.
 
 #include "furl/config.hpp"
 #include "furl/detail/checks.hpp"
@@ -58,15 +56,6 @@ status decompress_to(const plan& p, const_bytes blob, values y, cudaStream_t str
                                 static_cast<decltype(element)*>(y.data), stream);
                           });
                         });
-}
-
-/// Copies between the memory of host and device, on a stream.
-inline status copy(void* to, const void* from, u64 size, cudaMemcpyKind kind, cudaStream_t stream) {
-  if (size == 0) return {};
-  const status s =
-      kernel::cuda_status(cudaMemcpyAsync(to, from, size_t(size), kind, stream), "stream");
-  if (!s) (void)cudaGetLastError();
-  return s;
 }
 
 }  // namespace detail
@@ -132,17 +121,11 @@ status decompress_add(const plan& p, const_bytes blob, values y, cudaStream_t st
 template <class Architectures = kernel::architectures>
 status pack(const plan& p, const_bytes codes, bytes blob, cudaStream_t stream,
             const options& o = {}) {
-  if (const status s = detail::check_codes_call(p, codes, blob); !s) return s;
-  if (const status s = detail::check_no_ranges(o.ranges); !s) return s;
-  if (const status s = detail::check_options(p, o, {blob.data, p.size_bytes(), "blob"}); !s)
-    return s;
-  if (p.num_elements() == 0) return {};
-  return kernel::run_on(
-      stream, o.check_pointers, {{codes.data, "codes"}, {blob.data, "blob"}}, [&] {
-        return kernel::launch(kernel::pack<Architectures>, {kernel::blocks_for(p.num_tiles())},
-                              stream, blob_layout(p), static_cast<const u8*>(codes.data),
-                              static_cast<u8*>(blob.data));
-      });
+  return kernel::run_codes(p, codes, blob, {blob.data, p.size_bytes(), "blob"}, stream, o, [&] {
+    return kernel::launch(kernel::pack<Architectures>, {kernel::blocks_for(p.num_tiles())}, stream,
+                          blob_layout(p), static_cast<const u8*>(codes.data),
+                          static_cast<u8*>(blob.data));
+  });
 }
 
 /// The inverse of pack: one code per byte, on a stream. As furl::host::unpack.
@@ -152,17 +135,11 @@ status pack(const plan& p, const_bytes codes, bytes blob, cudaStream_t stream,
 template <class Architectures = kernel::architectures>
 status unpack(const plan& p, const_bytes blob, bytes codes, cudaStream_t stream,
               const options& o = {}) {
-  if (const status s = detail::check_codes_call(p, codes, blob); !s) return s;
-  if (const status s = detail::check_no_ranges(o.ranges); !s) return s;
-  if (const status s = detail::check_options(p, o, {codes.data, codes.size_bytes, "codes"}); !s)
-    return s;
-  if (p.num_elements() == 0) return {};
-  return kernel::run_on(
-      stream, o.check_pointers, {{codes.data, "codes"}, {blob.data, "blob"}}, [&] {
-        return kernel::launch(kernel::unpack<Architectures>, {kernel::blocks_for(p.num_tiles())},
-                              stream, blob_layout(p), static_cast<const u8*>(blob.data),
-                              static_cast<u8*>(codes.data));
-      });
+  return kernel::run_codes(p, codes, blob, {codes.data, codes.size_bytes, "codes"}, stream, o, [&] {
+    return kernel::launch(kernel::unpack<Architectures>, {kernel::blocks_for(p.num_tiles())},
+                          stream, blob_layout(p), static_cast<const u8*>(blob.data),
+                          static_cast<u8*>(codes.data));
+  });
 }
 
 }  // namespace furl
@@ -207,17 +184,20 @@ class stash {
   FURL_HIDDEN static result<stash> compress(const furl::plan& p, const_values x, random_key key,
                                             cudaStream_t stream, const options& o = {},
                                             const allocator& memory = {}) {
-    return fill(p, stream, memory, [&](bytes blob) {
+    const auto write = [&](bytes blob) {
       return furl::compress<Architectures>(p, x, blob, key, stream, o);
-    });
+    };
+    return make(p, write, stream, memory);
   }
 
   /// Packs codes into memory of the allocator. As furl::pack.
   template <class Architectures = kernel::architectures>
   FURL_HIDDEN static result<stash> pack(const furl::plan& p, const_bytes codes, cudaStream_t stream,
                                         const allocator& memory = {}) {
-    return fill(p, stream, memory,
-                [&](bytes blob) { return furl::pack<Architectures>(p, codes, blob, stream); });
+    const auto write = [&](bytes blob) {
+      return furl::pack<Architectures>(p, codes, blob, stream);
+    };
+    return make(p, write, stream, memory);
   }
 
   /// Owns what write(blob) writes into memory of the allocator, such as codes by a codebook or the
@@ -225,12 +205,22 @@ class stash {
   template <class Write>
   FURL_HIDDEN static result<stash> make(const furl::plan& p, const Write& write,
                                         cudaStream_t stream, const allocator& memory = {}) {
-    return fill(p, stream, memory, write);
+    stash made;
+    made.memory_ = memory;
+    made.stream_ = stream;
+    made.plan_ = p;
+    if (p.size_bytes() > 0) {
+      made.blob_ = memory.allocate(memory.context, p.size_bytes(), stream);
+      if (made.blob_ == nullptr)
+        return status{error::out_of_memory, "memory", 0, "the allocator returned null"};
+    }
+    if (const status s = write(bytes{made.blob_, p.size_bytes()}); !s) return s;
+    return made;
   }
 
   /// A stash from the block that copy_to_host wrote.
   /// block : host; pinned memory is copied asynchronously and must stay until that is done.
-  FURL_HIDDEN static result<stash> from_host(const_bytes block, cudaStream_t stream,
+  FURL_HIDDEN static result<stash> from_host(host::const_bytes block, cudaStream_t stream,
                                              const allocator& memory = {}) {
     if (block.data == nullptr) return status{error::null_pointer, "block", 0, "must not be null"};
     if (block.size_bytes < sizeof(plan_bytes))
@@ -241,10 +231,11 @@ class stash {
     if (!p) return p.status();
     if (block.size_bytes - sizeof header < p->size_bytes())
       return status{error::wrong_size, "block", i64(block.size_bytes), "lacks a part of the blob"};
-    return fill(*p, stream, memory, [&](bytes blob) {
-      return detail::copy(blob.data, static_cast<const u8*>(block.data) + sizeof header,
+    const auto write = [&](bytes blob) {
+      return kernel::copy(blob.data, static_cast<const u8*>(block.data) + sizeof header,
                           blob.size_bytes, cudaMemcpyHostToDevice, stream);
-    });
+    };
+    return make(*p, write, stream, memory);
   }
 
   /// Leaves `other` empty.
@@ -253,18 +244,20 @@ class stash {
         memory_(other.memory_),
         stream_(other.stream_),
         blob_(::std::exchange(other.blob_, nullptr)) {}
+  /// Leaves `other` empty, and gives back what this one had.
   stash& operator=(stash&& other) noexcept {
-    ::std::swap(plan_, other.plan_);
-    ::std::swap(memory_, other.memory_);
-    ::std::swap(stream_, other.stream_);
-    ::std::swap(blob_, other.blob_);
+    stash taken(::std::move(other));
+    ::std::swap(plan_, taken.plan_);
+    ::std::swap(memory_, taken.memory_);
+    ::std::swap(stream_, taken.stream_);
+    ::std::swap(blob_, taken.blob_);
     return *this;
   }
   ~stash() {
     if (blob_ != nullptr) memory_.deallocate(memory_.context, blob_, plan_.size_bytes(), stream_);
   }
 
-  /// As furl::decompress. A mixed plan needs its widths again.
+  /// As furl::decompress. A mixed plan needs its tile_bits and tile_index again.
   template <class Architectures = kernel::architectures>
   FURL_HIDDEN status restore(values y, cudaStream_t stream, const options& o = {}) const {
     return furl::decompress<Architectures>(plan_, blob(), y, stream, o);
@@ -285,13 +278,13 @@ class stash {
 
   /// Writes the stash as one block.
   /// block : host, block_bytes() bytes or more; complete when the stream's work is done.
-  FURL_HIDDEN status copy_to_host(bytes block, cudaStream_t stream) const {
+  FURL_HIDDEN status copy_to_host(host::bytes block, cudaStream_t stream) const {
     if (block.size_bytes < block_bytes())
       return {error::wrong_size, "block", i64(block.size_bytes), "must have block_bytes() bytes"};
     if (block.data == nullptr) return {error::null_pointer, "block", 0, "must not be null"};
     const plan_bytes header = serialize(plan_);
     ::std::memcpy(block.data, header.data, sizeof header);
-    return detail::copy(static_cast<u8*>(block.data) + sizeof header, blob_, plan_.size_bytes(),
+    return kernel::copy(static_cast<u8*>(block.data) + sizeof header, blob_, plan_.size_bytes(),
                         cudaMemcpyDeviceToHost, stream);
   }
 
@@ -299,22 +292,6 @@ class stash {
   const_bytes blob() const { return {blob_, plan_.size_bytes()}; }  // device
 
  private:
-  template <class Function>
-  FURL_HIDDEN static result<stash> fill(const furl::plan& p, cudaStream_t stream,
-                                        const allocator& memory, const Function& function) {
-    stash made;
-    made.memory_ = memory;
-    made.stream_ = stream;
-    made.plan_ = p;
-    if (p.size_bytes() > 0) {
-      made.blob_ = memory.allocate(memory.context, p.size_bytes(), stream);
-      if (made.blob_ == nullptr)
-        return status{error::out_of_memory, "memory", 0, "the allocator returned null"};
-    }
-    if (const status s = function(bytes{made.blob_, p.size_bytes()}); !s) return s;
-    return made;
-  }
-
   furl::plan plan_{};
   allocator memory_{};
   cudaStream_t stream_ = nullptr;

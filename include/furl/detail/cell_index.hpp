@@ -3,10 +3,9 @@
 #pragma once
 
 // ONE THREAD. From elements to cells and back without a division: everything that depends on the
-// shape alone is worked out beforehand (FORMAT.md, A2). The same answers as cell_of() in pool.hpp.
-//
-// ONE THREAD. Planes of two-dimensional cells, as the blocks of a grid see them: each has a run of
-// consecutive elements, and needs the cells that its run touches (FORMAT.md, A2).
+// shape alone is worked out beforehand (FORMAT.md, A2). The same answers as cell_of() in cells.hpp.
+// And planes of two-dimensional cells, as the blocks of a grid see them: each has a run of
+// consecutive elements, and needs the cells that its run touches.
 
 #include "furl/config.hpp"
 #include "furl/detail/cells.hpp"

@@ -182,9 +182,19 @@ constexpr u64 index_bytes(const plan& p) {
                                       : 0;
 }
 
+/// An index of tiles goes with a mixed plan, and only with that.
+inline status check_no_index(const options& o) {
+  if (o.tile_index.data == nullptr && o.tile_index.size_bytes == 0) return {};
+  return {error::wrong_plan, "options.tile_index", 0,
+          "goes with a plan from plan::make_mixed only"};
+}
+
 /// Of compress, decompress and decompress_add, whose output is apart from what options name.
 inline status check_options(const plan& p, const options& o, const named_bytes& output) {
   if (const status s = check_tile_bits(p, o.tile_bits); !s) return s;
+  if (p.kind() != plan_kind::mixed) {
+    if (const status s = check_no_index(o); !s) return s;
+  }
   if (const u64 needed = index_bytes(p); needed > 0) {
     const const_bytes& index = o.tile_index;
     if (index.size_bytes < needed)
@@ -249,21 +259,11 @@ inline status check_elementwise(const_values input, const_values output, const c
                      "must be the input itself or not overlap it");
 }
 
-/// An index of tiles goes with a mixed plan, and only with that.
-inline status check_no_index(const options& o) {
-  if (o.tile_index.data == nullptr && o.tile_index.size_bytes == 0) return {};
-  return {error::wrong_plan, "options.tile_index", 0,
-          "goes with a plan from plan::make_mixed only"};
-}
-
 /// Options of a call for device memory that takes no ranges, and that writes `outputs`. A call that
 /// does not look at the bits of tiles passes plan{}.
 inline status check_extra_options(const plan& p, const options& o,
                                   ::std::initializer_list<named_bytes> outputs) {
   if (const status s = check_no_ranges(o.ranges); !s) return s;
-  if (p.kind() != plan_kind::mixed) {
-    if (const status s = check_no_index(o); !s) return s;
-  }
   for (const named_bytes& output : outputs)
     if (const status s = check_options(p, o, output); !s) return s;
   return {};

@@ -11,6 +11,9 @@
 #include <cuda_runtime.h>
 
 #include <initializer_list>
+
+#include "furl/detail/checks.hpp"
+#include "furl/plan.hpp"
 #endif
 
 FURL_HIDDEN_BEGIN
@@ -160,6 +163,25 @@ status run_on(cudaStream_t stream, bool check_pointers,
   if (s) s = run_on_device(device, check_pointers, arguments, launches);
   if (s.code == error::cuda) (void)cudaGetLastError();
   (void)cudaSetDevice(current);
+  return s;
+}
+
+/// The checks of pack and unpack, and launch(), which writes the output.
+template <class Launch>
+status run_codes(const plan& p, const_bytes codes, const_bytes blob,
+                 const detail::named_bytes& output, cudaStream_t stream, const options& o,
+                 const Launch& launch) {
+  if (const status s = detail::check_codes_call(p, codes, blob); !s) return s;
+  if (const status s = detail::check_extra_options(p, o, {output}); !s) return s;
+  if (p.num_elements() == 0) return {};
+  return run_on(stream, o.check_pointers, {{codes.data, "codes"}, {blob.data, "blob"}}, launch);
+}
+
+/// Copies between the memory of host and device, on a stream.
+inline status copy(void* to, const void* from, u64 size, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (size == 0) return {};
+  const status s = cuda_status(cudaMemcpyAsync(to, from, size_t(size), kind, stream), "stream");
+  if (!s) (void)cudaGetLastError();
   return s;
 }
 

@@ -2,13 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE BLOCK. Means of columns (FORMAT.md, A2): of a window along one dimension with others behind
-// it, such as {1, 8, 1} over (batch, sequence, features). A plane is then rows of whole features,
-// and a cell a column of at most 8 of them. Means are kept in shared memory, a value per cell;
-// threads take four neighbouring cells at once, and read their elements as vectors from a cache.
-//
-// ONE BLOCK. The means of a run's elements, by each way that there is to come by them, under one
-// face:
+// ONE BLOCK. The means of a run's elements (FORMAT.md, A2), by each way that there is to come by
+// them, under one face:
 //   load(source, lfc, v)      the warp's tile, and what the means take of the block's elements
 //   subtract(lfc, v)          residuals of the warp's tile; the means that the run owns are written
 //   spread(lfc)               in place of load, where the means are in the blob already
@@ -29,7 +24,9 @@
 
 namespace furl {
 
-/// The means of the cells that a block's run of tiles touches.
+/// Means of columns: of a window along one dimension with others behind it, such as {1, 8, 1} over
+/// (batch, sequence, features). A plane is then rows of whole features, and a cell a column of at
+/// most 8 of them. Threads take four neighbouring cells at once.
 struct lfc_columns {
   /// Threads : one block, all threads with the same arguments: one warp for each tile.
   /// Shapes  : plane : windows of one column and at most 8 rows; rows of a multiple of 4 elements.
