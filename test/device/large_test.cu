@@ -228,7 +228,7 @@ TEST_F(large, Codes) {
   const i64 m = 5 * tile_elements;
   const plan p = *plan::make_codes(3, {n});
   const plan of_tail = *plan::make_codes(3, {m});
-  const device_buffer codes(u64(n));
+  const device_buffer codes{u64(n)};
   const device_buffer blob(p.size_bytes());
   fill_codes<<<4096, 256, 0, stream>>>(codes.data(), n);
   ASSERT_TRUE(furl::pack(p, furl::const_bytes{codes.data(), codes.size()},

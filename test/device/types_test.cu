@@ -57,7 +57,7 @@ TEST(types, ViewsKnowThem) {
 template <class T>
 __global__ void use_elements(const block_layout layout, const T* x, T* y, u8* blob,
                              min_max* range) {
-  __shared__ typename block_min_max<128>::TempStorage storage;
+  __shared__ block_min_max<128>::TempStorage storage;
   const min_max found = block_min_max<128>(storage).of_array(x, layout.num_elements);
   if (threadIdx.x == 0) *range = found;
   const tile_run run(layout);

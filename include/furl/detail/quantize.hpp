@@ -19,8 +19,11 @@
 #include "furl/config.hpp"
 #include "furl/detail/cells.hpp"
 #include "furl/detail/number.hpp"
-#include "furl/plan.hpp"
 #include "furl/types.hpp"
+
+#if !defined(__CUDACC_RTC__)
+#include "furl/plan.hpp"
+#endif
 
 namespace furl {
 

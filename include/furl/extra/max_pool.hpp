@@ -263,8 +263,8 @@ inline status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_
 
 }  // namespace host
 
+}  // namespace furl
+
 FURL_HIDDEN_END
 
 #endif
-
-}  // namespace furl
