@@ -35,7 +35,6 @@ FURL_HIDDEN_BEGIN
 
 namespace detail {
 
-/// The checks of decompress and decompress_add, and the launch.
 template <class Architectures, kernel::output Output>
 status decompress_to(const plan& p, const_bytes blob, values y, cudaStream_t stream,
                      const options& o) {
