@@ -47,7 +47,7 @@ def short(mangled):
                                text=True).stdout.strip()
     demangled = re.sub(r"^void ", "", demangled)
     demangled = re.sub(r"\(furl::(?:kernel::)?(\w+)\)(\d+)", r"\1 \2", demangled)
-    demangled = re.sub(r"(, )?furl::kernel::architecture_list<.*?>", "", demangled)
+    demangled = re.sub(r"(, )?furl::kernel::architecture_list<.*?> *", "", demangled)
     name = re.sub(r"\(.*", "", demangled).replace("furl::kernel::", "").replace("furl::", "")
     return name.replace("<>", "")
 
