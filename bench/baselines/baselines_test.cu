@@ -12,7 +12,7 @@
 
 #include "baselines/actnn.cuh"
 #include "baselines/division.cuh"
-#include "device/device.hpp"
+#include "device/buffer.cuh"
 #include "furl/detail/number.hpp"
 
 namespace furl::test {
