@@ -82,39 +82,34 @@ buffer<float> one() {
   return value;
 }
 
-/// The bits of each tile of a mixed plan, with the index that they are found by.
-class tile_bits {
+/// Options for the bits of each tile, with the index that tiles are found by: made for a call,
+/// since keeping it from the forward to the backward pass would take memory.
+class mixed_options {
  public:
-  tile_bits(const furl::plan& p, cudaStream_t stream)
-      : bits_(p.num_tiles(), stream), index_(index(furl::tile_index_bytes(p)), stream) {}
-
-  furl::bytes bits() const { return bits_.bytes(); }
-  /// To be called once the bits are written.
-  void make_index(const furl::plan& p, cudaStream_t stream) const {
-    check(furl::index_tiles(p, bits(), index_.bytes(), stream));
+  /// tiles : null for a plan that is not mixed.
+  mixed_options(const furl::plan& p, const device_codes* tiles, cudaStream_t stream)
+      : index_(index(furl::tile_index_bytes(p)), stream) {
+    if (tiles == nullptr) return;
+    check(furl::index_tiles(p, tiles->bytes(), index_.bytes(), stream));
+    options_.tile_bits = tiles->bytes();
+    options_.tile_index = index_.bytes();
   }
-  furl::options options() const {
-    furl::options o;
-    o.tile_bits = bits_.bytes();
-    o.tile_index = index_.bytes();
-    return o;
-  }
-  u64 size_bytes() const { return bits_.bytes().size_bytes + index_.bytes().size_bytes; }
+  operator const furl::options&() const { return options_; }
 
  private:
-  const device_codes bits_;
   const device_codes index_;
+  furl::options options_;
 };
 
 class cuda_folded final : public folded {
  public:
   /// tiles : for a mixed plan; book : for one packed by it.
-  cuda_folded(furl::stash kept, const scoped_stream& stream, std::unique_ptr<tile_bits> tiles,
+  cuda_folded(furl::stash kept, const scoped_stream& stream, std::unique_ptr<device_codes> tiles,
               const furl::codebook* book)
       : kept_(std::move(kept)), stream_(stream), tiles_(std::move(tiles)), book_(book) {}
 
   u64 size_bytes() const override {
-    return kept_.plan().size_bytes() + (tiles_ ? tiles_->size_bytes() : 0);
+    return kept_.plan().size_bytes() + (tiles_ ? tiles_->bytes().size_bytes : 0);
   }
   void restore(const buffer<float>& values) const override {
     const device_array<float> y(values.size(), stream_);
@@ -148,7 +143,7 @@ class cuda_folded final : public folded {
   }
 
  private:
-  furl::options options() const { return tiles_ ? tiles_->options() : furl::options{}; }
+  mixed_options options() const { return {kept_.plan(), tiles_.get(), stream_}; }
   template <class T>
   void fetch(const device_array<T>& from, const buffer<T>& to) const {
     from.copy_to(to.data());
@@ -157,7 +152,7 @@ class cuda_folded final : public folded {
 
   furl::stash kept_;
   const scoped_stream& stream_;
-  const std::unique_ptr<tile_bits> tiles_;
+  const std::unique_ptr<device_codes> tiles_;
   const furl::codebook* const book_;
 };
 
@@ -178,15 +173,15 @@ class cuda_store final : public fold_store {
     const device_array<float> x(values, stream_);
     const device_array<double> squared(num_tiles, stream_);
     const device_array<float> sensitivity(num_tiles, stream_);
-    auto tiles = std::make_unique<tile_bits>(p, stream_);
+    auto tiles = std::make_unique<device_codes>(num_tiles, stream_);
     const device_codes workspace(index(furl::allocation_workspace_bytes(num_tiles)), stream_);
     check(furl::squared_ranges(p, x.values(), squared.span(), stream_));
     check(furl::expand_sensitivity(p, {even_.data(), 1}, sensitivity.span(), stream_));
     check(furl::allocate_bits(p.sum_of_bits(), {sensitivity.data(), num_tiles},
-                              {squared.data(), num_tiles}, tiles->bits(), workspace.bytes(),
+                              {squared.data(), num_tiles}, tiles->bytes(), workspace.bytes(),
                               stream_));
-    tiles->make_index(p, stream_);
-    auto made = furl::stash::compress(p, x.values(), key, stream_, tiles->options());
+    auto made =
+        furl::stash::compress(p, x.values(), key, stream_, mixed_options(p, tiles.get(), stream_));
     return keep(std::move(made), std::move(tiles));
   }
   std::unique_ptr<const folded> pack(const furl::plan& p, const codes& c) override {
@@ -204,7 +199,7 @@ class cuda_store final : public fold_store {
 
  private:
   std::unique_ptr<const folded> keep(furl::result<furl::stash> made,
-                                     std::unique_ptr<tile_bits> tiles = nullptr,
+                                     std::unique_ptr<device_codes> tiles = nullptr,
                                      const furl::codebook* book = nullptr) const {
     auto kept =
         std::make_unique<cuda_folded>(value_of(std::move(made)), stream_, std::move(tiles), book);

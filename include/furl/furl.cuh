@@ -6,12 +6,11 @@
 
 #include "furl/compress.cuh"
 #include "furl/extra/activation.cuh"
+#include "furl/extra/allocate_bits.cuh"
 #include "furl/extra/codebook.cuh"
 #include "furl/extra/max_pool.cuh"
 #include "furl/extra/measure.cuh"
-#include "furl/extra/allocate_bits.cuh"
 
 #if !defined(__CUDACC_RTC__)
 #include "furl/furl.hpp"
 #endif
-

@@ -165,15 +165,19 @@ struct basic_values : furl::basic_values<Void> {
   using base = furl::basic_values<Void>;  // what functions for either memory take
 
   constexpr basic_values() = default;
+  /// Elements of a type that is known at run time.
   template <class Integer, class = furl::detail::if_integer<Integer>>
   constexpr basic_values(Void* pointer, dtype element_type, Integer count)
       : base(pointer, element_type, count) {}
+  /// Elements of a type that dtype_of knows.
   template <class T, class Integer, class = furl::detail::if_values<T, Void>,
             class = furl::detail::if_integer<Integer>>
   constexpr basic_values(T* pointer, Integer count) : base(pointer, count) {}
+  /// The elements of a container.
   template <class Container, class T = furl::detail::element_of<Container>,
             class = furl::detail::if_values<T, Void>>
   constexpr basic_values(Container&& container) : base(container.data(), container.size()) {}
+  /// What may be written may be read.
   template <class Other, class = furl::detail::if_view<Other, Void>>
   constexpr basic_values(const furl::basic_values<Other>& other) : base(other) {}
 };
@@ -187,11 +191,14 @@ struct span : furl::span<T> {
   using base = furl::span<T>;  // what functions for either memory take
 
   constexpr span() = default;
+  /// `count` elements at `pointer`.
   template <class Integer, class = furl::detail::if_integer<Integer>>
   constexpr span(T* pointer, Integer count) : base(pointer, count) {}
+  /// The elements of a container.
   template <class Container, class U = furl::detail::element_of<Container>,
             class = furl::detail::if_elements<U, T>>
   constexpr span(Container&& container) : base(container.data(), container.size()) {}
+  /// A view that does not say whose memory it is of.
   constexpr span(const base& other) : base(other) {}
 };
 
@@ -202,11 +209,14 @@ struct basic_bytes : furl::basic_bytes<Void> {
   using base = furl::basic_bytes<Void>;  // what functions for either memory take
 
   constexpr basic_bytes() = default;
+  /// `size` bytes at `pointer`.
   template <class Integer, class = furl::detail::if_integer<Integer>>
   constexpr basic_bytes(Void* pointer, Integer size) : base(pointer, size) {}
+  /// The bytes of a container.
   template <class Container, class T = furl::detail::element_of<Container>,
             class = furl::detail::if_bytes<T, Void>>
   constexpr basic_bytes(Container&& container) : base(container.data(), container.size()) {}
+  /// What may be written may be read.
   template <class Other, class = furl::detail::if_view<Other, Void>>
   constexpr basic_bytes(const furl::basic_bytes<Other>& other) : base(other) {}
 };

@@ -3,12 +3,11 @@
 
 // The device's way from elements to cells, against plain divisions.
 
-#include "furl/detail/cell_index.hpp"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "furl/detail/cell_index.hpp"
 #include "furl/detail/cells.hpp"
 #include "furl/plan.hpp"
 

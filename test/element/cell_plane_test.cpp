@@ -3,13 +3,12 @@
 
 // What a block of the device finds of its run of elements, against plain divisions.
 
-#include "furl/detail/cell_index.hpp"
-
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
+#include "furl/detail/cell_index.hpp"
 #include "furl/plan.hpp"
 
 namespace furl::test {

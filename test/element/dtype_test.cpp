@@ -4,14 +4,13 @@
 // Conversions, exhaustively: every 16-bit pattern, and between each pair of neighbours the numbers
 // at which a rounding can change its mind.
 
-#include "furl/detail/number.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <string>
 
+#include "furl/detail/number.hpp"
 #include "support/reference.hpp"
 
 namespace furl::test {

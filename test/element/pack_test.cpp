@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "furl/detail/quantize.hpp"
-
 #include <gtest/gtest.h>
 
 #include <random>
 #include <string>
+
+#include "furl/detail/quantize.hpp"
 
 namespace furl::test {
 namespace {

@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "furl/detail/cells.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <random>
 
+#include "furl/detail/cells.hpp"
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 

@@ -75,7 +75,7 @@ class in_mode final : public backend {
     return inner_.expand_sensitivity(p, of_parts, of_tiles);
   }
   status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
-                         span<const double> squared_range, bytes widths) override {
+                       span<const double> squared_range, bytes widths) override {
     const mode callers(direction_, flush_);
     return inner_.allocate_bits(sum_of_bits, sensitivity, squared_range, widths);
   }

@@ -82,8 +82,8 @@ std::tuple<std::vector<std::string>, std::int64_t> consumers(const at::Tensor& x
   for (auto op = running.rbegin(); op != running.rend(); ++op) {
     if (is_own(op->name)) continue;
     if (names.empty()) {
-      const auto found = std::find(op->arguments, op->arguments + most_arguments,
-                                   x.unsafeGetTensorImpl());
+      const auto found =
+          std::find(op->arguments, op->arguments + most_arguments, x.unsafeGetTensorImpl());
       if (found != op->arguments + most_arguments) argument = found - op->arguments;
     }
     names.emplace_back(op->name);

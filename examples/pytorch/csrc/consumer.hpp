@@ -14,8 +14,8 @@
 
 namespace furl_torch {
 
-/// Follows the operators that the calling thread runs, or stops to. Calls may be nested. While it is
-/// on, it costs about a microsecond an operator.
+/// Follows the operators that the calling thread runs, or stops to. Calls may be nested. While it
+/// is on, it costs about a microsecond an operator.
 void watch_operators(bool on);
 
 /// The operators that are running on this thread, innermost first, without furl's own; and which

@@ -15,14 +15,14 @@ namespace furl_torch {
 
 /// saved.py has the same names and numbers.
 enum class action : std::int64_t {
-  keep = 0,       // as it is, by an alias
-  copy = 1,       // as it is, by a copy: it is a small part of a large storage
-  parameter = 2,  // as keep, and no activation
-  values = 3,     // may be compressed
-  positives = 4,  // likewise, and which are above 0 must be kept exactly: outputs of ReLU
-  bounded = 5,    // likewise, and no value may leave 0..1: outputs of softmax, sigmoid
-  mask = 6,       // bool
-  constant = 7,   // without gradient: an input, a mask, or a statistic; the caller must know
+  keep = 0,            // as it is, by an alias
+  copy = 1,            // as it is, by a copy: it is a small part of a large storage
+  parameter = 2,       // as keep, and no activation
+  values = 3,          // may be compressed
+  positives = 4,       // likewise, and which are above 0 must be kept exactly: outputs of ReLU
+  bounded = 5,         // likewise, and no value may leave 0..1: outputs of softmax, sigmoid
+  mask = 6,            // bool
+  constant = 7,        // without gradient: an input, a mask, or a statistic; the caller must know
   signed_bounded = 8,  // as bounded, for -1..1: outputs of tanh
 };
 
