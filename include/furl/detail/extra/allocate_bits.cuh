@@ -166,7 +166,7 @@ status launch_allocation(const gain_request& request, u8* tile_bits, void* works
   return s;
 }
 
-inline constexpr int index_threads = 1024;  // of index_tiles, which has one block
+inline constexpr int index_threads = 512;  // of index_tiles, one block; with more, its sums spill
 
 /// Writes the sum of the bits of all tiles before each chunk of 32 tiles. A warp adds up its 32
 /// chunks one after the other, so that its lanes read neighbouring bytes.
