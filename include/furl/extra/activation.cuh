@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(block_threads) relu(masked_arrays<T> a) {
 
 /// HasMask : whether what is kept is stored too.
 template <class T, bool HasMask, class Architectures>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 4)  // without the number ptxas spills
     dropout(masked_arrays<T> a, dropout_rate rate, key_argument key_source) {
   const random_key key = key_source.get();
   for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int count, i64 tile, u32* word) {

@@ -72,7 +72,7 @@ inline constexpr int sum_threads = 1024;  // of sum_qualities
 /// Measures the groups of all tiles, one warp a tile.
 /// Lfc: whether the blob has an LFC part; the locator is not used otherwise.
 template <class T, bool Lfc, class Architectures>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 4)  // without the number ptxas spills
     measure(blob_layout layout, cell_locator locator, const T* x, const u8* blob, quality* groups) {
   const lane_group mine = group_of_lane(lane_index(), layout.group);
   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
