@@ -40,8 +40,7 @@ status decompress_to(const plan& p, const_bytes blob, values y, cudaStream_t str
                      const options& o) {
   if (const status s = check_coded(p, y, "y", blob); !s) return s;
   if (const status s = check_element_alignment(y, "y"); !s) return s;
-  if (const status s = check_no_ranges(o.ranges); !s) return s;
-  if (const status s = check_options(p, o, {y.data, y.size_bytes(), "y"}); !s) return s;
+  if (const status s = check_options_without_ranges(p, o, {bytes_of(y, "y")}); !s) return s;
   if (p.num_elements() == 0) return {};
   return kernel::run_on(stream, o.check_pointers,
                         {{y.data, "y"},

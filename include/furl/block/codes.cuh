@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE WARP. Codes of a tile between registers and the blob (FORMAT.md). The width is
-// a run-time argument that all lanes share: a branch costs less than eight times the kernels.
-//
-// ONE THREAD. Numbers of the metadata type in the blob: (lo, step) pairs of groups, and LFC values
+// ONE WARP. Codes of a tile between registers and the blob (FORMAT.md). Their bits are an argument
+// that all lanes share: a branch costs less than eight times the kernels. ONE THREAD. Numbers of
+// the metadata type in the blob: (lo, step) pairs of groups, and LFC values
 // (FORMAT.md). Both parts begin at a multiple of 16.
 
 #include "furl/block/tile.cuh"
@@ -184,10 +183,6 @@ __device__ __forceinline__ u32 present_bits(int count) {
   pack_columns<1>(codes, packed);
   return packed[0];
 }
-
-}  // namespace furl
-
-namespace furl {
 
 /// Stores lo and step of group `group` in the blob's metadata part, as one word or two.
 __device__ __forceinline__ void store_group(u8* metadata, i64 group, dtype meta, float lo,

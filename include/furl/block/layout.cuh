@@ -178,22 +178,17 @@ struct tile_run {
     num_elements = left < layout.means.run_elements() ? u32(left) : layout.means.run_elements();
   }
 
-  /// The same run with the calling warp's tile worked out anew, where ptxas would spill what it had
-  /// to keep. Pre: the grid is for all tiles, or the tile is in its range.
-  __device__ __forceinline__ tile_run again(const block_layout& layout) const {
+  /// The same run. On devices where ptxas would spill the calling warp's tile, it is worked out
+  /// anew. Pre: the tile is in the grid's range.
+  __device__ __forceinline__ tile_run located_anew(const block_layout& layout) const {
     tile_run run = *this;
+#if __CUDA_ARCH__ >= 1200
     run.tile = first + warp_index();
     run.count = elements_in_tile(layout.num_elements, run.tile);  // not positive beyond the tensor
-    return run;
-  }
-  /// The same on devices where it spares a spill.
-  __device__ __forceinline__ tile_run again_if_short(const block_layout& layout) const {
-#if __CUDA_ARCH__ >= 1200
-    return again(layout);
 #else
     (void)layout;
-    return *this;
 #endif
+    return run;
   }
 };
 

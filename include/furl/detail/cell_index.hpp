@@ -141,10 +141,6 @@ class cell_locator {
   bool is_wide_ = false;
 };
 
-}  // namespace furl
-
-namespace furl {
-
 /// Where cells are that a run of elements touches. Elements are counted from `head` before the run.
 struct cell_run {
   i64 first_cell;    // in the grid; the others follow it

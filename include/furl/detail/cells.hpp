@@ -89,10 +89,6 @@ struct divisor64 {
   FURL_HD u64 divide(u64 n) const { return high_product(2 * n, multiplier) >> shift; }
 };
 
-}  // namespace furl
-
-namespace furl {
-
 /// A tensor seen as (outer, extent[0], extent[1], extent[2], inner), of which the middle three are
 /// pooled. Fewer pooled dimensions fill the last places; the places before have extent, window and
 /// cell count 1. The cells form the row-major grid (outer, cells[0], cells[1], cells[2], inner).

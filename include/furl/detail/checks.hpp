@@ -261,8 +261,8 @@ inline status check_elementwise(const_values input, const_values output, const c
 
 /// Options of a call for device memory that takes no ranges, and that writes `outputs`. A call that
 /// does not look at the bits of tiles passes plan{}.
-inline status check_extra_options(const plan& p, const options& o,
-                                  ::std::initializer_list<named_bytes> outputs) {
+inline status check_options_without_ranges(const plan& p, const options& o,
+                                           ::std::initializer_list<named_bytes> outputs) {
   if (const status s = check_no_ranges(o.ranges); !s) return s;
   for (const named_bytes& output : outputs)
     if (const status s = check_options(p, o, output); !s) return s;

@@ -219,10 +219,6 @@ FURL_HD void unpack_columns(const u32 (&packed)[Bits], u32 (&codes)[rows_per_til
   }
 }
 
-}  // namespace furl
-
-namespace furl {
-
 /// Whether lo and hi are finite and lo <= hi, in any floating-point mode.
 FURL_HD bool is_range(float lo, float hi) {
   const bool zeros = ((bits_of(lo) | bits_of(hi)) & 0x7fffffffu) == 0;

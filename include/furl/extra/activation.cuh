@@ -129,7 +129,8 @@ status launch_dropout(const plan& codes, const_values x, double p, values y, byt
   if (!rate) return rate.status();
   if (const status s = check_element_alignment(x, "x"); !s) return s;
   if (const status s = check_element_alignment(y, "y"); !s) return s;
-  if (const status s = check_extra_options(plan{}, o, {bytes_of(y, "y"), bytes_of(codes, blob)});
+  if (const status s =
+          check_options_without_ranges(plan{}, o, {bytes_of(y, "y"), bytes_of(codes, blob)});
       !s)
     return s;
   if (x.num_elements == 0) return {};
@@ -167,8 +168,8 @@ status relu(const plan& p, const_values x, values y, bytes blob, cudaStream_t st
   if (const status s = detail::check_masked(p, x, y, blob); !s) return s;
   if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
   if (const status s = detail::check_element_alignment(y, "y"); !s) return s;
-  if (const status s =
-          detail::check_extra_options(p, o, {detail::bytes_of(y, "y"), detail::bytes_of(p, blob)});
+  if (const status s = detail::check_options_without_ranges(
+          p, o, {detail::bytes_of(y, "y"), detail::bytes_of(p, blob)});
       !s)
     return s;
   if (p.num_elements() == 0) return {};

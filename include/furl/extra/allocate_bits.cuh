@@ -128,7 +128,7 @@ status squared_ranges(const plan& p, const_values x, span<double> squared, cudaS
   if (const status s = detail::check_ranges_call(p, x, squared); !s) return s;
   if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
   if (const status s =
-          detail::check_extra_options(plan{}, o, {detail::bytes_of(squared, "squared")});
+          detail::check_options_without_ranges(plan{}, o, {detail::bytes_of(squared, "squared")});
       !s)
     return s;
   if (p.num_elements() == 0) return {};
@@ -164,8 +164,8 @@ status squared_ranges(const plan& p, const_bytes blob, span<double> squared, cud
       return s;
     without_index.tile_bits = without_index.tile_index = {};
   }
-  if (const status s = detail::check_extra_options(plan{}, without_index,
-                                                   {detail::bytes_of(squared, "squared")});
+  if (const status s = detail::check_options_without_ranges(plan{}, without_index,
+                                                            {detail::bytes_of(squared, "squared")});
       !s)
     return s;
   if (p.num_elements() == 0) return {};
@@ -188,7 +188,7 @@ status expand_sensitivity(const plan& p, span<const float> of_parts, span<float>
                           cudaStream_t stream, const options& o = {}) {
   if (const status s = detail::check_expand_call(p, of_parts, of_tiles); !s) return s;
   if (const status s =
-          detail::check_extra_options(plan{}, o, {detail::bytes_of(of_tiles, "of_tiles")});
+          detail::check_options_without_ranges(plan{}, o, {detail::bytes_of(of_tiles, "of_tiles")});
       !s)
     return s;
   if (p.num_elements() == 0) return {};
@@ -238,7 +238,8 @@ status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
                               "must not overlap the workspace");
       !s)
     return s;
-  if (const status s = detail::check_extra_options(plan{}, o, {output, scratch}); !s) return s;
+  if (const status s = detail::check_options_without_ranges(plan{}, o, {output, scratch}); !s)
+    return s;
   if (num_tiles == 0) return {};
   return kernel::run_on(
       stream, o.check_pointers,
@@ -266,8 +267,8 @@ template <class Architectures = kernel::architectures>
 status index_tiles(const plan& p, const_bytes tile_bits, bytes index, cudaStream_t stream,
                    const options& o = {}) {
   if (const status s = detail::check_index_call(p, tile_bits, index); !s) return s;
-  if (const status s =
-          detail::check_extra_options(plan{}, o, {{index.data, detail::index_bytes(p), "index"}});
+  if (const status s = detail::check_options_without_ranges(
+          plan{}, o, {{index.data, detail::index_bytes(p), "index"}});
       !s)
     return s;
   if (p.num_elements() == 0) return {};

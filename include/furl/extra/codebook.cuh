@@ -83,7 +83,8 @@ status pack(const plan& p, const_values x, const codebook& book, bytes blob, ran
   if (const status s = detail::check_coded_values(p, x, "x", blob); !s) return s;
   if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
   if (const status s = detail::check_codebook(book, p.codec().bits); !s) return s;
-  if (const status s = detail::check_extra_options(p, o, {detail::bytes_of(p, blob)}); !s) return s;
+  if (const status s = detail::check_options_without_ranges(p, o, {detail::bytes_of(p, blob)}); !s)
+    return s;
   if (p.num_elements() == 0) return {};
   return kernel::run_on(stream, o.check_pointers,
                         {{x.data, "x"}, {blob.data, "blob"}, {o.device_key, "options.device_key"}},
@@ -110,7 +111,8 @@ status unpack(const plan& p, const_bytes blob, const codebook& book, values y, c
   if (const status s = detail::check_coded_values(p, y, "y", blob); !s) return s;
   if (const status s = detail::check_element_alignment(y, "y"); !s) return s;
   if (const status s = detail::check_codebook(book, p.codec().bits); !s) return s;
-  if (const status s = detail::check_extra_options(p, o, {detail::bytes_of(y, "y")}); !s) return s;
+  if (const status s = detail::check_options_without_ranges(p, o, {detail::bytes_of(y, "y")}); !s)
+    return s;
   if (p.num_elements() == 0) return {};
   return kernel::run_on(stream, o.check_pointers, {{y.data, "y"}, {blob.data, "blob"}}, [&] {
     return with_type(y.type, [&](auto element) {
@@ -140,7 +142,8 @@ status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, co
   if (const status s = detail::check_element_alignment(g, "g"); !s) return s;
   if (const status s = detail::check_element_alignment(out, "out"); !s) return s;
   if (const status s = detail::check_codebook(book, p.codec().bits); !s) return s;
-  if (const status s = detail::check_extra_options(p, o, {detail::bytes_of(out, "out")}); !s)
+  if (const status s = detail::check_options_without_ranges(p, o, {detail::bytes_of(out, "out")});
+      !s)
     return s;
   if (p.num_elements() == 0) return {};
   return kernel::run_on(

@@ -107,7 +107,7 @@ status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob, cu
   if (const status s = detail::check_max_pool(p, x, "x", y, "y", blob); !s) return s;
   if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
   if (const status s = detail::check_element_alignment(y, "y"); !s) return s;
-  if (const status s = detail::check_extra_options(
+  if (const status s = detail::check_options_without_ranges(
           p.codes(), o, {detail::bytes_of(y, "y"), detail::bytes_of(p.codes(), blob)});
       !s)
     return s;
@@ -140,7 +140,8 @@ status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values 
   if (const status s = detail::check_max_pool(p, out, "out", g, "g", blob); !s) return s;
   if (const status s = detail::check_element_alignment(g, "g"); !s) return s;
   if (const status s = detail::check_element_alignment(out, "out"); !s) return s;
-  if (const status s = detail::check_extra_options(p.codes(), o, {detail::bytes_of(out, "out")});
+  if (const status s =
+          detail::check_options_without_ranges(p.codes(), o, {detail::bytes_of(out, "out")});
       !s)
     return s;
   if (p.num_inputs() == 0) return {};

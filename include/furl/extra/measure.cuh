@@ -189,7 +189,8 @@ status measure(const plan& p, const_values x, const_bytes blob, span<quality> gr
           "must not overlap the workspace");
       !s)
     return s;
-  if (const status s = detail::check_extra_options(p, o, {of_groups, of_total, scratch}); !s)
+  if (const status s = detail::check_options_without_ranges(p, o, {of_groups, of_total, scratch});
+      !s)
     return s;
   return kernel::run_on(
       stream, o.check_pointers,

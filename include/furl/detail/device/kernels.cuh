@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(block_compress<Path>::max_threads,
   if (run.count == 0) return;
   block.subtract_means(elements, blob);
   // The steps of block.compress, with the key read last: it would take registers until then.
-  run = run.again_if_short(layout);
+  run = run.located_anew(layout);
   if constexpr (InRanges) {
     const min_max ends = saturate_tile(given, run.tile, run.count, layout.group, elements);
     compress_tile_in_range(layout, run.tile, run.count, elements, ends, key_source.get(), blob);
@@ -155,14 +155,6 @@ status launch_compress(const plan& p, const options& o, const T* x, u8* blob, ra
 }
 
 #endif
-
-}  // namespace furl::kernel
-
-FURL_HIDDEN_END
-
-FURL_HIDDEN_BEGIN
-
-namespace furl::kernel {
 
 /// Whether values take the place of what is there, or are added to it.
 enum class output : u8 { replace, accumulate };

@@ -64,17 +64,13 @@ struct lfc_slots {
   u32 skew;  // elements before the first of the first band that the slots begin with
 };
 
-}  // namespace furl
-
-namespace furl {
-
 /// Ways to come by the means of cells, of which a kernel has one as a template parameter.
 enum class lfc_path : u8 {
   none,     // there are no means
   lanes,    // cells in the registers of neighbouring lanes
   slots,    // two-dimensional cells over a block's tiles, through shared memory
   columns,  // cells across rows of features, read again from a cache
-  table,    // any cells; average_pool has written their means beforehand
+  table,    // any cells; pool_cells has written their means beforehand
 };
 
 /// A path with what it needs to know.
@@ -117,15 +113,16 @@ FURL_HD constexpr int max_tiles(lfc_path path) {
 /// Blocks of so many tiles that shall fit on a multiprocessor: as many as need no spills.
 /// in_ranges: for kernels that compress in ranges which are given.
 FURL_HD constexpr int min_blocks(lfc_path path, bool in_ranges = false) {
+  if (path == lfc_path::none) return 7;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800  // which has 1024 threads, not 2048
   (void)in_ranges;
-  return path == lfc_path::table ? 3 : path == lfc_path::none ? 7 : 1;
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
-  if (path == lfc_path::columns || (path == lfc_path::slots && in_ranges)) return 1;
-  return path == lfc_path::table ? 4 : path == lfc_path::none ? 7 : 2;
+  return path == lfc_path::table ? 3 : 1;
 #else
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+  if (path == lfc_path::columns || (path == lfc_path::slots && in_ranges)) return 1;
+#endif
   (void)in_ranges;
-  return path == lfc_path::table ? 4 : path == lfc_path::none ? 7 : 2;
+  return path == lfc_path::table ? 4 : 2;
 #endif
 }
 

@@ -200,69 +200,62 @@ class means_of<lfc_path::lanes> {
   const tile_run& run_;
 };
 
+/// What slots and columns share: both keep the means of a block's run in shared memory.
+template <class Means>
+class means_of_run {
+ public:
+  __device__ __forceinline__ void subtract(u8*, tile_fragment<float>& v) const {
+    furl::for_each_row(means_, run_.count,
+                       [&](int row, float4 mean) { subtract_from_row(v.word[row], mean); });
+  }
+  __device__ __forceinline__ void spread(const u8* lfc) const {
+    spread_lfc(means_, lfc, layout_.meta);
+  }
+  template <class Function>
+  __device__ __forceinline__ void for_each_row(const u8*, const Function& function) const {
+    furl::for_each_row(means_, run_.count, function);
+  }
+
+ protected:
+  __device__ __forceinline__ means_of_run(const block_layout& layout, const tile_run& run,
+                                          const Means& means)
+      : layout_(layout), run_(run), means_(means) {}
+
+  const block_layout& layout_;
+  const tile_run& run_;
+  const Means means_;
+};
+
 template <>
-class means_of<lfc_path::slots> {
+class means_of<lfc_path::slots> : public means_of_run<lfc_slots> {
  public:
   __device__ __forceinline__ means_of(const block_layout& layout, const tile_run& run, void* shared)
-      : layout_(layout),
-        run_(run),
-        slots_(static_cast<float4*>(shared), layout.means.slots, run.number, run.first,
-               run.num_elements) {}
+      : means_of_run(layout, run,
+                     {static_cast<float4*>(shared), layout.means.slots, run.number, run.first,
+                      run.num_elements}) {}
   template <class Source>
   __device__ __forceinline__ void load(const Source& source, u8* lfc,
                                        tile_fragment<float>& v) const {
     if (run_.count > 0) source.from(run_.tile * tile_elements).load_tile(run_.count, v);
-    pool_lfc(slots_, source.from(run_.first * tile_elements), lfc, layout_.meta, v);
+    pool_lfc(means_, source.from(run_.first * tile_elements), lfc, layout_.meta, v);
   }
-  __device__ __forceinline__ void subtract(u8*, tile_fragment<float>& v) const {
-    furl::for_each_row(slots_, run_.count,
-                       [&](int row, float4 mean) { subtract_from_row(v.word[row], mean); });
-  }
-  __device__ __forceinline__ void spread(const u8* lfc) const {
-    spread_lfc(slots_, lfc, layout_.meta);
-  }
-  template <class Function>
-  __device__ __forceinline__ void for_each_row(const u8*, const Function& function) const {
-    furl::for_each_row(slots_, run_.count, function);
-  }
-
- private:
-  const block_layout& layout_;
-  const tile_run& run_;
-  const lfc_slots slots_;
 };
 
 template <>
-class means_of<lfc_path::columns> {
+class means_of<lfc_path::columns> : public means_of_run<lfc_columns> {
  public:
   __device__ __forceinline__ means_of(const block_layout& layout, const tile_run& run, void* shared)
-      : layout_(layout),
-        run_(run),
-        columns_(static_cast<float4*>(shared), layout.means.slots.plane, run.first,
-                 run.num_elements) {}
+      : means_of_run(
+            layout, run,
+            {static_cast<float4*>(shared), layout.means.slots.plane, run.first, run.num_elements}) {
+  }
   template <class Source>
   __device__ __forceinline__ void load(const Source& source, u8* lfc,
                                        tile_fragment<float>& v) const {
-    pool_lfc(columns_, source.from(run_.first * tile_elements), lfc, layout_.meta);
-    const tile_run run = run_.again_if_short(layout_);
+    pool_lfc(means_, source.from(run_.first * tile_elements), lfc, layout_.meta);
+    const tile_run run = run_.located_anew(layout_);
     if (run.count > 0) source.from(run.tile * tile_elements).load_tile(run.count, v);
   }
-  __device__ __forceinline__ void subtract(u8*, tile_fragment<float>& v) const {
-    furl::for_each_row(columns_, run_.count,
-                       [&](int row, float4 mean) { subtract_from_row(v.word[row], mean); });
-  }
-  __device__ __forceinline__ void spread(const u8* lfc) const {
-    spread_lfc(columns_, lfc, layout_.meta);
-  }
-  template <class Function>
-  __device__ __forceinline__ void for_each_row(const u8*, const Function& function) const {
-    furl::for_each_row(columns_, run_.count, function);
-  }
-
- private:
-  const block_layout& layout_;
-  const tile_run& run_;
-  const lfc_columns columns_;
 };
 
 template <>

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE BLOCK. Where the slots of a block's run of tiles are (lfc_slots.cuh).
-//
 // ONE BLOCK. Means of two-dimensional cells while the elements stay in registers (FORMAT.md, A2):
 // each warp holds a tile, and shared memory has one slot for every granule, the 4, 2 or 1 elements
 // that lie in one row of one cell. It first carries the granule's sum, then the mean of its cell,

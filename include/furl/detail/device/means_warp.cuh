@@ -106,10 +106,6 @@ __device__ __forceinline__ void for_each_row_of_lanes(int log2_cell, i64 tile, i
   }
 }
 
-}  // namespace furl
-
-namespace furl {
-
 namespace detail {
 
 /// Fills the lane's share of a tile's table with `Values` neighbouring means at a time.
