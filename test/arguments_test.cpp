@@ -15,13 +15,13 @@
 namespace furl::test {
 namespace {
 
-constexpr i64 n = 1100;
+constexpr i64 call_elements = 1100;
 
 struct call {
-  plan p = make_plan({}, {n});
-  i64 num_elements = n;
+  plan p = make_plan({}, {call_elements});
+  i64 num_elements = call_elements;
   dtype type = dtype::f32;
-  u64 blob_bytes = make_plan({}, {n}).size_bytes();
+  u64 blob_bytes = make_plan({}, {call_elements}).size_bytes();
   std::vector<u8> widths = {};
 };
 
@@ -42,7 +42,7 @@ void expect_refused(const call& c, error code, const char* argument, i64 value) 
   for (const auto& engine : backends()) {
     SCOPED_TRACE(engine->name());
     guarded_buffer blob(c.blob_bytes);
-    guarded_buffer tensor(4 * n);
+    guarded_buffer tensor(4 * call_elements);
     expect_status(engine->compress(c.p, {tensor.data(), c.type, c.num_elements},
                                    {blob.data(), blob.size()}, {}, c.widths),
                   code, names_tensor ? "x" : argument, value);
@@ -58,7 +58,8 @@ void expect_refused(const call& c, error code, const char* argument, i64 value) 
 }
 
 TEST(Arguments, ElementCount) {
-  for (const i64 wrong : {i64(0), n - 1, n + 1, i64(-1), -n, i64(1) << 62}) {
+  for (const i64 wrong :
+       {i64(0), call_elements - 1, call_elements + 1, i64(-1), -call_elements, i64(1) << 62}) {
     call c;
     c.num_elements = wrong;
     expect_refused(c, error::wrong_size, "tensor", wrong);
@@ -84,12 +85,13 @@ TEST(Arguments, ShortBlob) {
 
 TEST(Arguments, PlanOfAnotherKind) {
   call c;
-  c.p = *plan::make_codes(2, {n});
+  c.p = *plan::make_codes(2, {call_elements});
   expect_refused(c, error::wrong_plan, "plan", 0);
   for (const auto& engine : backends()) {
-    for (const plan& p : {make_plan({}, {n}), *plan::make_mixed({}, {n}, 4)}) {
+    for (const plan& p :
+         {make_plan({}, {call_elements}), *plan::make_mixed({}, {call_elements}, 4)}) {
       guarded_buffer blob(p.size_bytes());
-      guarded_buffer codes(n);
+      guarded_buffer codes(call_elements);
       expect_status(engine->pack(p, {codes.data(), codes.size()}, {blob.data(), blob.size()}),
                     error::wrong_plan, "plan", 0);
       expect_status(engine->unpack(p, {blob.data(), blob.size()}, {codes.data(), codes.size()}),
@@ -100,9 +102,9 @@ TEST(Arguments, PlanOfAnotherKind) {
 }
 
 TEST(Arguments, CodesOfAnotherSize) {
-  const plan p = *plan::make_codes(3, {n});
+  const plan p = *plan::make_codes(3, {call_elements});
   for (const auto& engine : backends()) {
-    for (const u64 size : {u64(0), u64(n - 1), u64(n + 1)}) {
+    for (const u64 size : {u64(0), u64(call_elements - 1), u64(call_elements + 1)}) {
       guarded_buffer blob(p.size_bytes());
       guarded_buffer codes(size);
       expect_status(engine->pack(p, {codes.data(), size}, {blob.data(), blob.size()}),
@@ -112,10 +114,10 @@ TEST(Arguments, CodesOfAnotherSize) {
       EXPECT_TRUE(untouched(blob) && untouched(codes));
     }
     guarded_buffer blob(p.size_bytes() - 1);
-    guarded_buffer codes(n);
-    expect_status(engine->pack(p, {codes.data(), n}, {blob.data(), blob.size()}), error::wrong_size,
-                  "blob", i64(blob.size()));
-    expect_status(engine->unpack(p, {blob.data(), blob.size()}, {codes.data(), n}),
+    guarded_buffer codes(call_elements);
+    expect_status(engine->pack(p, {codes.data(), call_elements}, {blob.data(), blob.size()}),
+                  error::wrong_size, "blob", i64(blob.size()));
+    expect_status(engine->unpack(p, {blob.data(), blob.size()}, {codes.data(), call_elements}),
                   error::wrong_size, "blob", i64(blob.size()));
     EXPECT_TRUE(untouched(blob) && untouched(codes));
   }
@@ -123,7 +125,7 @@ TEST(Arguments, CodesOfAnotherSize) {
 
 TEST(Arguments, NumberOfWidths) {
   call c;
-  c.p = *plan::make_mixed({}, {n}, 5);
+  c.p = *plan::make_mixed({}, {call_elements}, 5);
   c.blob_bytes = c.p.size_bytes();
   for (const std::vector<u8>& wrong : {std::vector<u8>{}, {5}, {1, 2, 2}}) {
     c.widths = wrong;

@@ -18,9 +18,6 @@
 namespace furl::test {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
-
 std::vector<u8> allocate(backend& engine, u64 sum, const std::vector<float>& sensitivity,
                          const std::vector<double>& squared) {
   std::vector<u8> tile_bits(sensitivity.size(), 99);

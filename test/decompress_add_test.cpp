@@ -5,15 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "support/inputs.hpp"
 #include "support/run.hpp"
 
 namespace furl::test {
 namespace {
-
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// The bytes of a tensor of one repeated value.
 std::vector<u8> repeat(float x, std::size_t count, dtype type) {

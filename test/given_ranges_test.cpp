@@ -16,9 +16,6 @@
 namespace furl::test {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
-
 std::vector<range> some_ranges(std::size_t count, u32 seed) {
   const auto ends = uniform_floats(2 * count, seed);
   std::vector<range> out;

@@ -76,7 +76,7 @@ std::vector<u8> written(const std::vector<float>& values, dtype type) {
                       [](float value, std::size_t) { return value; });
 }
 
-void expect_as_reference(const example& e, dtype type, u32 seed) {
+void expect_pooled_as_reference(const example& e, dtype type, u32 seed) {
   const auto made = max_pool_plan::make(e.shape, e.window);
   ASSERT_TRUE(made) << to_string(made.status());
   const i64 inputs = made->num_inputs();
@@ -115,7 +115,7 @@ void expect_as_reference(const example& e, dtype type, u32 seed) {
 TEST(MaxPool, ForwardAndBackwardAsReference) {
   u32 seed = 1;
   for (const example& e : examples)
-    for (const dtype type : all_types) expect_as_reference(e, type, seed++);
+    for (const dtype type : all_types) expect_pooled_as_reference(e, type, seed++);
 }
 
 TEST(MaxPool, SizesOfPlans) {

@@ -105,7 +105,7 @@ void expect_same(const quality& found, const quality& expected) {
     EXPECT_EQ(pattern(f[k]), std::isnan(e[k]) ? 1 : pattern(e[k])) << k << ": " << e[k];
 }
 
-void expect_as_reference(const reference::problem& p, const std::vector<u8>& x, dtype type,
+void expect_same_quality(const reference::problem& p, const std::vector<u8>& x, dtype type,
                          misalignment where = {}) {
   const auto blob = reference::compress(p, x, type, {3, 4});
   const auto expected = as_reference(p, x, type, blob);
@@ -134,7 +134,7 @@ TEST(Measure, AsReference) {
         SCOPED_TRACE(std::to_string(n) + " of " + name(type) + ", groups of " +
                      std::to_string(group));
         const auto x = normal_floats(static_cast<std::size_t>(n), seed);
-        expect_as_reference(p, reference::from_floats(x, type), type, {seed % 2 * 4});
+        expect_same_quality(p, reference::from_floats(x, type), type, {seed % 2 * 4});
       }
 }
 
@@ -142,7 +142,7 @@ TEST(Measure, ImagesWithMeans) {
   for (const extents& window : {extents{1, 1, 8, 8}, extents{1, 1, 5, 3}, extents{1, 2, 3, 1}}) {
     reference::problem p{{}, {2, 3, 20, 24}, {}};
     p.codec.window = window;
-    expect_as_reference(p, bytes_of(normal_floats(2880, 3)), dtype::f32);
+    expect_same_quality(p, bytes_of(normal_floats(2880, 3)), dtype::f32);
   }
 }
 
@@ -150,7 +150,7 @@ TEST(Measure, MoreGroupsThanOneBlockAddsUp) {
   for (const i64 n : {32 * 1024, 32 * 1024 + 1, 32 * 3000 + 17}) {
     reference::problem p{{}, {n}, {}};
     p.codec.group = 32;
-    expect_as_reference(p, bytes_of(normal_floats(static_cast<std::size_t>(n), 8)), dtype::f32);
+    expect_same_quality(p, bytes_of(normal_floats(static_cast<std::size_t>(n), 8)), dtype::f32);
   }
 }
 
@@ -162,11 +162,11 @@ TEST(Measure, SpecialValues) {
   x[1401] = -3e38f;
   for (std::size_t i = 2048; i < 2304; ++i) x[i] *= 1e-42f;  // squares below it
   for (std::size_t i = 2304; i < 2560; ++i) x[i] = -0.0f;
-  expect_as_reference({{}, {3000}, {}}, bytes_of(x), dtype::f32);
+  expect_same_quality({{}, {3000}, {}}, bytes_of(x), dtype::f32);
   x[1401] = 0;
   codec c;
   c.meta = dtype::f32;
-  expect_as_reference({c, {3000}, {}}, bytes_of(x), dtype::f32);
+  expect_same_quality({c, {3000}, {}}, bytes_of(x), dtype::f32);
 }
 
 TEST(BugReports, Case142_PoisonedGroupsAreKnown) {

@@ -16,7 +16,6 @@
 namespace furl::test {
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float largest = std::numeric_limits<float>::max();
 constexpr float smallest = std::numeric_limits<float>::denorm_min();
 

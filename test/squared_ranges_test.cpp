@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "support/inputs.hpp"
@@ -15,9 +14,6 @@
 
 namespace furl::test {
 namespace {
-
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 double tree_sum(std::vector<double> terms) {
   if (terms.size() == 1) return terms[0];

@@ -19,7 +19,15 @@ import subprocess
 import sys
 import tempfile
 
-ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"]
+# By the architecture of the intermediate code, which takes most of the time to make: the headers tell
+# no more of them apart.
+ARCHITECTURES = {
+    "compute_75": ["sm_75"],
+    "compute_80": ["sm_80", "sm_86", "sm_89"],
+    "compute_90": ["sm_90"],
+    "compute_100": ["sm_100"],
+    "compute_120": ["sm_120"],
+}
 KEYS = ["kernel", "architecture"]
 # Registers a thread; bytes of shared memory that the kernel itself declares; bytes of machine code.
 NUMBERS = ["registers", "shared_bytes", "code_bytes"]
@@ -52,12 +60,21 @@ def short(mangled):
     return name.replace("<>", "")
 
 
-def measure(compiler, source, architecture):
+def measure(compiler, source, intermediate):
+    rows = {}
     with tempfile.TemporaryDirectory() as folder:
-        cubin = os.path.join(folder, "kernels.cubin")
-        log = subprocess.run([*compiler, "-cubin", f"-arch={architecture}", "-Xptxas", "-v", "-o",
-                              cubin, source], check=True, stderr=subprocess.PIPE, text=True).stderr
-        sizes = section_sizes(cubin)
+        ptx = os.path.join(folder, "kernels.ptx")
+        subprocess.run([*compiler, "-ptx", f"-arch={intermediate}", "-o", ptx, source], check=True)
+        for architecture in ARCHITECTURES[intermediate]:
+            cubin = os.path.join(folder, architecture)
+            log = subprocess.run([compiler[0], "-cubin", f"-arch={architecture}", "-Xptxas", "-v",
+                                  "-o", cubin, ptx],
+                                 check=True, stderr=subprocess.PIPE, text=True).stderr
+            rows.update(read_log(log, section_sizes(cubin), architecture))
+    return rows
+
+
+def read_log(log, sizes, architecture):
     rows = {}
     for part in log.split("Compiling entry function '")[1:]:
         mangled = part.split("'", 1)[0]

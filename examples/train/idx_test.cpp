@@ -15,10 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using bytes = std::vector<u8>;
+using file_bytes = std::vector<u8>;
 
-bytes header(u8 dimensions, std::initializer_list<u8> sizes) {
-  bytes h{0, 0, 8, dimensions};
+file_bytes header(u8 dimensions, std::initializer_list<u8> sizes) {
+  file_bytes h{0, 0, 8, dimensions};
   for (const u8 size : sizes) h.insert(h.end(), {0, 0, 0, size});
   return h;
 }
@@ -38,7 +38,7 @@ class idx_test : public testing::Test {
 
   std::string path(const char* name) const { return (folder / name).string(); }
 
-  void write(const char* name, const bytes& content) const {
+  void write(const char* name, const file_bytes& content) const {
     gzFile file = gzopen(path(name).c_str(), "wb");
     ASSERT_NE(file, nullptr);
     EXPECT_EQ(gzwrite(file, content.data(), unsigned(content.size())), int(content.size()));
@@ -60,23 +60,23 @@ class idx_test : public testing::Test {
       EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     }
   }
-  void expect_refusal_of_images(const bytes& images, const std::string& problem) const {
+  void expect_refusal_of_images(const file_bytes& images, const std::string& problem) const {
     write("images", images);
     write("labels", good_labels);
     expect_refusal("images", problem);
   }
 
   fs::path folder;
-  bytes good_images;
-  bytes good_labels;
+  file_bytes good_images;
+  file_bytes good_labels;
 };
 
 TEST_F(idx_test, reads_good_files) {
   write("images", good_images);
   write("labels", good_labels);
   const image_set set = read();
-  EXPECT_EQ(set.labels, (bytes{3, 9}));
-  EXPECT_EQ(set.pixels, bytes(2 * 28 * 28, 5));
+  EXPECT_EQ(set.labels, (file_bytes{3, 9}));
+  EXPECT_EQ(set.pixels, file_bytes(2 * 28 * 28, 5));
 }
 
 TEST_F(idx_test, refuses_missing_files) {
@@ -88,7 +88,7 @@ TEST_F(idx_test, refuses_missing_files) {
 TEST_F(idx_test, refuses_wrong_headers) {
   expect_refusal_of_images({}, "is cut short");
   expect_refusal_of_images(good_labels, "is not an IDX file");
-  expect_refusal_of_images(bytes(100, 7), "is not an IDX file");
+  expect_refusal_of_images(file_bytes(100, 7), "is not an IDX file");
   expect_refusal_of_images(header(3, {2, 28}), "is cut short");
   expect_refusal_of_images(header(3, {0, 28, 28}), "number of items");
   expect_refusal_of_images(header(3, {2, 27, 28}), "27");
@@ -96,7 +96,7 @@ TEST_F(idx_test, refuses_wrong_headers) {
 }
 
 TEST_F(idx_test, refuses_wrong_sizes) {
-  bytes images = good_images;
+  file_bytes images = good_images;
   images.pop_back();
   expect_refusal_of_images(images, "is cut short");
   images.resize(good_images.size() + 1);

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "bug_reports/codecs.hpp"
@@ -17,8 +16,6 @@
 
 namespace furl::test {
 namespace {
-
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 bool all_nan(const std::vector<float>& y, std::size_t first, std::size_t last) {
   return std::all_of(y.begin() + static_cast<std::ptrdiff_t>(first),

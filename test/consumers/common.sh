@@ -18,10 +18,6 @@ strict="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
 # Programs to be run have code for any device.
 to_run="-gencode arch=compute_90,code=compute_90 --no-compress -cudart shared"
 
-# As frameworks build their extensions: no operators on half types.
-framework_macros="-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ \
-  -D__CUDA_NO_HALF2_OPERATORS__"
-
 fail() {
   echo "$*" >&2
   exit 1

@@ -5,7 +5,6 @@
 // Inputs of the tests of the device API, and what the host engine makes of them.
 
 #include <gtest/gtest.h>
-#include <thrust/device_vector.h>
 
 #include <algorithm>
 #include <functional>
@@ -71,22 +70,6 @@ struct floats : device_buffer {
   }
 };
 
-/// A device array of T.
-template <class T>
-struct device_array : device_buffer {
-  explicit device_array(std::size_t count) : device_buffer(count * sizeof(T)) {}
-  explicit device_array(const std::vector<T>& content) : device_array(content.size()) {
-    write(content.data());
-  }
-  furl::span<T> view() const { return {as<T>(), size() / sizeof(T)}; }
-  furl::span<const T> const_view() const { return {as<const T>(), size() / sizeof(T)}; }
-  std::vector<T> read_back() const {
-    std::vector<T> out(size() / sizeof(T));
-    read(out.data());
-    return out;
-  }
-};
-
 inline furl::bytes view(const device_buffer& buffer) {
   return {buffer.data(), buffer.size()};
 }
@@ -99,11 +82,11 @@ class mixed_options {
  public:
   mixed_options(const mixed_setup& mixed, cudaStream_t stream)
       : tile_bits_(mixed.tile_bits), index_(tile_index_bytes(mixed.p)) {
-    EXPECT_TRUE(index_tiles(mixed.p, tile_bits_, view(index_), stream));
+    EXPECT_TRUE(index_tiles(mixed.p, const_view(tile_bits_), view(index_), stream));
   }
   options get() const {
     options o;
-    o.tile_bits = tile_bits_;
+    o.tile_bits = const_view(tile_bits_);
     o.tile_index = const_view(index_);
     return o;
   }
@@ -111,7 +94,7 @@ class mixed_options {
   const device_buffer& index() const { return index_; }
 
  private:
-  thrust::device_vector<u8> tile_bits_;
+  device_buffer tile_bits_;
   device_buffer index_;
 };
 

@@ -31,13 +31,13 @@ TEST(BugReports, Case33_WorkWaitsForWhatIsOnTheStream) {
   const scoped_stream stream;
   const plan p = make_plan();
   const std::vector<float> input = make_input();
-  const thrust::device_vector<float> content(input);
-  thrust::device_vector<float> x(num_elements, 99.0f);
+  const floats content(input);
+  const floats x(std::vector<float>(num_elements, 99.0f));
   const floats y(std::vector<float>(num_elements, 99.0f));
   const device_buffer blob(p.size_bytes());
   require(cudaDeviceSynchronize());  // the stream does not wait for the one that has filled them
-  write_late<<<1, 64, 0, stream>>>(x.data().get(), content.data().get(), num_elements, 20000);
-  ASSERT_TRUE(compress(p, x, view(blob), {1, 2}, stream));
+  write_late<<<1, 64, 0, stream>>>(x.as<float>(), content.as<float>(), num_elements, 20000);
+  ASSERT_TRUE(compress(p, x.const_view(), view(blob), {1, 2}, stream));
   ASSERT_TRUE(decompress(p, const_view(blob), y.view(), stream));
   stream.wait();
   const auto expected = host_blob(p, input, {1, 2});
@@ -48,12 +48,12 @@ TEST(BugReports, Case33_WorkWaitsForWhatIsOnTheStream) {
 TEST(api, StreamsAreIndependent) {
   const scoped_stream streams[3];
   const plan p = make_plan();
-  std::vector<thrust::device_vector<float>> x;
+  std::vector<std::unique_ptr<floats>> x;
   std::vector<std::unique_ptr<device_buffer>> blobs;
   for (int i = 0; i < 3; ++i) {
-    x.emplace_back(make_input(i));
+    x.push_back(std::make_unique<floats>(make_input(i)));
     blobs.push_back(std::make_unique<device_buffer>(p.size_bytes()));
-    ASSERT_TRUE(compress(p, x.back(), view(*blobs.back()), {5, u64(i)}, streams[i]));
+    ASSERT_TRUE(compress(p, x.back()->const_view(), view(*blobs.back()), {5, u64(i)}, streams[i]));
   }
   for (int i = 0; i < 3; ++i) {
     streams[i].wait();
@@ -64,16 +64,16 @@ TEST(api, StreamsAreIndependent) {
 TEST(BugReports, Case34_GraphReplaysWithAFixedKeyRepeat) {
   const scoped_stream stream;
   const plan p = make_plan();
-  thrust::device_vector<float> x(make_input());
+  const floats x(make_input());
   const floats y(make_input());
   const device_buffer blob(p.size_bytes());
   const captured graph(stream, [&] {
-    EXPECT_TRUE(compress(p, x, view(blob), {3, 4}, stream));
+    EXPECT_TRUE(compress(p, x.const_view(), view(blob), {3, 4}, stream));
     EXPECT_TRUE(decompress(p, const_view(blob), y.view(), stream));
   });
   for (int replay = 0; replay < 3; ++replay) {
     const auto input = make_input(replay);
-    x = input;
+    x.write(input.data());
     graph.replay(stream);
     EXPECT_EQ(blob.bytes(), host_blob(p, input, {3, 4}));
     EXPECT_EQ(y.read_back(), host_values(p, host_blob(p, input, {3, 4})));
@@ -84,16 +84,16 @@ TEST(BugReports, Case34_GraphReplaysWithADeviceKeyDrawFreshBits) {
   const scoped_stream stream;
   const mixed_setup mixed;
   const plan& p = mixed.p;
-  const thrust::device_vector<float> x(make_input());
+  const floats x(make_input());
   const device_buffer blob(p.size_bytes());
-  thrust::device_vector<random_key> key(1, random_key{9, 100});
+  const device_array<random_key> key({{9, 100}});
   const mixed_options tiles(mixed, stream);
   stream.wait();
   options o = tiles.get();
-  o.device_key = key.data().get();
+  o.device_key = key.as<random_key>();
   const captured graph(stream, [&] {
-    next_offset<<<1, 1, 0, stream>>>(key.data().get());
-    EXPECT_TRUE(compress(p, x, view(blob), {1, 1}, stream, o));
+    next_offset<<<1, 1, 0, stream>>>(key.as<random_key>());
+    EXPECT_TRUE(compress(p, x.const_view(), view(blob), {1, 1}, stream, o));
   });
   std::vector<u8> last;
   for (u64 replay = 1; replay <= 3; ++replay) {
@@ -114,14 +114,14 @@ TEST(BugReports, Case32_AnotherDeviceMayBeCurrent) {
     o.check_pointers = check_pointers;
     require(cudaSetDevice(1));
     const scoped_stream stream;
-    const thrust::device_vector<float> x(make_input());
+    const floats x(make_input());
     const floats y(make_input());
     const device_buffer blob(p.size_bytes());
     require(cudaSetDevice(0));
-    EXPECT_TRUE(compress(p, x, view(blob), {1, 2}, stream, o));
+    EXPECT_TRUE(compress(p, x.const_view(), view(blob), {1, 2}, stream, o));
     EXPECT_TRUE(decompress(p, const_view(blob), y.view(), stream, o));
     {
-      const result<stash> kept = stash::compress(p, x, {1, 2}, stream, o);
+      const result<stash> kept = stash::compress(p, x.const_view(), {1, 2}, stream, o);
       ASSERT_TRUE(kept) << to_string(kept.status());
       EXPECT_TRUE(kept->restore(y.view(), stream, o));
     }
@@ -223,12 +223,12 @@ TEST(BugReports, Case36_ThreadsDoNotDisturbEachOther) {
   for (int t = 0; t < num_threads; ++t) {
     threads.emplace_back([&, t] {
       const scoped_stream stream;
-      const thrust::device_vector<float> x(make_input());
+      const floats x(make_input());
       wrong[std::size_t(t)] = 0;
       for (std::size_t i = 0; i < plans.size(); ++i) {
         const std::size_t at = (i + std::size_t(t)) % plans.size();
         const device_buffer blob(plans[at].size_bytes());
-        const status s = compress(plans[at], x, view(blob), {7, 8}, stream);
+        const status s = compress(plans[at], x.const_view(), view(blob), {7, 8}, stream);
         stream.wait();
         if (!s || blob.bytes() != expected[at]) ++wrong[std::size_t(t)];
       }

@@ -4,7 +4,6 @@
 // Block and warp functions on their own, and kernels at indices that no test could hold in memory.
 
 #include <gtest/gtest.h>
-#include <thrust/device_vector.h>
 
 #include <cmath>
 #include <limits>
@@ -25,9 +24,10 @@ __global__ void min_max_kernel(const T* x, i64 count, min_max* out) {
 
 template <int Threads, class T>
 min_max block_range(const std::vector<T>& x) {
-  const thrust::device_vector<T> in(x);
+  const device_array<T> in(x);
   const device_buffer out(sizeof(min_max) * Threads);
-  min_max_kernel<Threads><<<1, Threads>>>(in.data().get(), i64(x.size()), out.as<min_max>());
+  min_max_kernel<Threads>
+      <<<1, Threads>>>(in.template as<const T>(), i64(x.size()), out.as<min_max>());
   std::vector<min_max> found(Threads);
   out.read(found.data());
   for (const min_max& each : found) {
@@ -73,14 +73,14 @@ __global__ void far_tile(const float* x, i64 tile, tile_codec c, random_key key,
 TEST(block, IndicesBeyond32Bits) {
   std::vector<float> x(tile_elements);
   for (int i = 0; i < tile_elements; ++i) x[std::size_t(i)] = float((i * 37) % 256) * 0.013f;
-  const thrust::device_vector<float> in(x);
+  const device_array<float> in(x);
   const random_key key{0xfedcba9876543210u, 0x123456789u};
   for (const i64 tile : {i64(1) << 20, (i64(1) << 21) - 1, (i64(1) << 22) + 3, (i64(1) << 33) + 5,
                          (i64(1) << 45) + 7}) {
     const tile_codec c{8, 256, dtype::bf16, true};
     const device_buffer codes(1024);
     const device_buffer metadata(16);
-    far_tile<<<1, 32>>>(in.data().get(), tile, c, key, codes.data(), metadata.data());
+    far_tile<<<1, 32>>>(in.as<const float>(), tile, c, key, codes.data(), metadata.data());
     const std::vector<u8> packed = codes.bytes();
     for (int i = 0; i < tile_elements; ++i) {
       const int begin = i / 256 * 256;
@@ -104,7 +104,7 @@ TEST(block, GridsOfAnySizeWriteTheSame) {
   const i64 n = 40 * tile_elements + 17;
   std::vector<float> x(std::size_t(n), 0.0f);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i * 2654435761u % 1000) - 300.0f;
-  const thrust::device_vector<float> in(x);
+  const device_array<float> in(x);
   const plan p = *plan::make(codec{}, {n});
   const blob_layout layout(p);
   std::vector<u8> first;
@@ -112,7 +112,7 @@ TEST(block, GridsOfAnySizeWriteTheSame) {
     const device_buffer blob(p.size_bytes());
     const device_buffer y(x.size() * 4);
     kernel::compress<float, kernel::architectures><<<blocks, kernel::block_threads>>>(
-        layout, in.data().get(), blob.data(), kernel::key_argument{{1, 2}, nullptr});
+        layout, in.as<const float>(), blob.data(), kernel::key_argument{{1, 2}, nullptr});
     kernel::decompress<float, kernel::output::replace, kernel::architectures>
         <<<blocks, kernel::block_threads>>>(layout, blob.data(), y.as<float>());
     auto written = blob.bytes();

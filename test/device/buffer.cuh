@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "furl/config.hpp"
+#include "furl/views.hpp"
 
 namespace furl::test {
 
@@ -82,6 +82,22 @@ class device_buffer {
 /// device.
 struct device_input : device_buffer {
   explicit device_input(u64 size, u64 misalignment = 0) : device_buffer(size, misalignment, 0) {}
+};
+
+/// A device array of T.
+template <class T>
+struct device_array : device_buffer {
+  explicit device_array(std::size_t count) : device_buffer(count * sizeof(T)) {}
+  explicit device_array(const std::vector<T>& content) : device_array(content.size()) {
+    write(content.data());
+  }
+  furl::span<T> view() const { return {as<T>(), size() / sizeof(T)}; }
+  furl::span<const T> const_view() const { return {as<const T>(), size() / sizeof(T)}; }
+  std::vector<T> read_back() const {
+    std::vector<T> out(size() / sizeof(T));
+    read(out.data());
+    return out;
+  }
 };
 
 }  // namespace furl::test

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "furl/compress.cuh"
+#include "device/library.cuh"
 
 namespace {
 

@@ -128,10 +128,10 @@ broken_blob compress_broken(const mixed_setup& broken, const std::vector<u64>& i
   const mixed_options tiles(broken, stream);
   stream.wait();
   if (!index.empty()) tiles.index().write(index.data());
-  const thrust::device_vector<float> x(make_input());
+  const floats x(make_input());
   const floats y(std::vector<float>(num_elements, 99.0f));
   const device_buffer blob(std::vector<u8>(broken.p.size_bytes(), 0x5a));
-  EXPECT_TRUE(compress(broken.p, x, view(blob), {1, 2}, stream, tiles.get()));
+  EXPECT_TRUE(compress(broken.p, x.const_view(), view(blob), {1, 2}, stream, tiles.get()));
   EXPECT_TRUE(decompress(broken.p, const_view(blob), y.view(), stream, tiles.get()));
   stream.wait();
   return {blob.bytes(), y.read_back()};
@@ -210,11 +210,11 @@ TEST(api_errors, RangesAreForCompressAlone) {
   const floats x(make_input());
   const device_buffer blob(std::vector<u8>(4 * num_elements, 0x5a));
   const device_buffer one_per_byte(std::vector<u8>(num_elements, 0x5a));
-  const thrust::device_vector<float> pair(2, 1.0f);
+  const floats pair({1.0f, 1.0f});
   options o;
-  o.ranges = given_ranges::of_tensor(pair.data().get());
+  o.ranges = given_ranges::of_tensor(pair.as<const float>());
   options without_scope;
-  without_scope.ranges.pairs = pair.data().get();
+  without_scope.ranges.pairs = pair.as<const float>();
   for (const options& each : {o, without_scope}) {
     const status refused[] = {decompress(p, const_view(blob), x.view(), stream, each),
                               decompress_add(p, const_view(blob), x.view(), stream, each),

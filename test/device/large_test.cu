@@ -13,8 +13,7 @@
 
 #include "device/buffer.cuh"
 #include "device/device.hpp"
-#include "furl/compress.cuh"
-#include "furl/extra/allocate_bits.cuh"
+#include "device/library.cuh"
 #include "support/backend.hpp"
 
 namespace furl::test {

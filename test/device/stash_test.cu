@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <gtest/gtest.h>
-#include <thrust/device_vector.h>
 
 #include <type_traits>
 #include <utility>
@@ -56,20 +55,20 @@ std::vector<float> read_floats(const device_buffer& buffer) {
 }
 
 struct setup {
-  setup() : input(num_elements), y(num_elements * 4) {
+  setup() : input(num_elements), x(num_elements * 4), y(num_elements * 4) {
     for (i64 i = 0; i < num_elements; ++i) input[std::size_t(i)] = float(i % 97) - 40.0f;
-    x = input;
+    x.write(input.data());
     y.write(input.data());
     codec c;
     c.window = {4};
     p = *plan::make(c, {num_elements});
   }
-  const_values in() const { return x; }
+  const_values in() const { return {x.as<const float>(), num_elements}; }
   values out() const { return {y.as<float>(), num_elements}; }
 
   scoped_stream stream;
   std::vector<float> input;
-  thrust::device_vector<float> x;
+  device_buffer x;
   device_buffer y;
   plan p;
 };

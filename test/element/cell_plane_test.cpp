@@ -46,7 +46,7 @@ void expect_run(const plan& p, i64 begin, u32 count, std::vector<int>& owners) {
   ASSERT_EQ(elements, i64(run.head) + count + run.tail);
 }
 
-plan make_plan(const extents& shape, const extents& window) {
+plan plan_of(const extents& shape, const extents& window) {
   codec c;
   c.window = window;
   return *plan::make(c, shape);
@@ -60,7 +60,7 @@ TEST(CellPlane, RunsShareTheCellsAmongThem) {
     const extents shape{1 + below(9), 1 + below(40), 1 + below(60)};
     const extents windows[] = {
         {1, 1 + below(9), 1 + below(9)}, {1, 1, 2 + below(9)}, {1, 2 + below(9), 1}};
-    const plan p = make_plan(shape, windows[turn % 3]);
+    const plan p = plan_of(shape, windows[turn % 3]);
     if (!p.has_lfc() || !cell_plane::fits(p.grid())) continue;
     ++planes;
     std::vector<int> owners(std::size_t(p.num_cells()), 0);
@@ -77,8 +77,8 @@ TEST(CellPlane, RunsShareTheCellsAmongThem) {
 
 TEST(CellPlane, HoldsBeyond32Bits) {
   const plan plans[] = {
-      make_plan({i64(1) << 40, 28, 28}, {1, 8, 8}), make_plan({i64(1) << 40, 75, 75}, {1, 8, 8}),
-      make_plan({3, (1 << 29) + 1}, {1, 8}), make_plan({i64(1) << 33, 197, 768}, {1, 8, 1})};
+      plan_of({i64(1) << 40, 28, 28}, {1, 8, 8}), plan_of({i64(1) << 40, 75, 75}, {1, 8, 8}),
+      plan_of({3, (1 << 29) + 1}, {1, 8}), plan_of({i64(1) << 33, 197, 768}, {1, 8, 1})};
   for (const plan& p : plans) {
     const cell_plane plane(p.grid());
     for (const i64 tile : {p.num_tiles() / 3, p.num_tiles() - 8}) {
@@ -96,12 +96,12 @@ TEST(CellPlane, HoldsBeyond32Bits) {
 }
 
 TEST(CellPlane, FitsWhereTwoDimensionsArePooledLast) {
-  EXPECT_TRUE(cell_plane::fits(make_plan({2, 3, 9, 9}, {1, 1, 8, 8}).grid()));
-  EXPECT_TRUE(cell_plane::fits(make_plan({2, 9}, {1, 8}).grid()));
-  EXPECT_TRUE(cell_plane::fits(make_plan({2, 9, 3}, {1, 8, 1}).grid()));
-  EXPECT_FALSE(cell_plane::fits(make_plan({2, 9, 9, 3}, {1, 8, 8, 1}).grid()));
-  EXPECT_FALSE(cell_plane::fits(make_plan({9, 9, 9}, {8, 8, 8}).grid()));
-  EXPECT_FALSE(cell_plane::fits(make_plan({1, 1 << 15, 1 << 15}, {1, 8, 8}).grid()));
+  EXPECT_TRUE(cell_plane::fits(plan_of({2, 3, 9, 9}, {1, 1, 8, 8}).grid()));
+  EXPECT_TRUE(cell_plane::fits(plan_of({2, 9}, {1, 8}).grid()));
+  EXPECT_TRUE(cell_plane::fits(plan_of({2, 9, 3}, {1, 8, 1}).grid()));
+  EXPECT_FALSE(cell_plane::fits(plan_of({2, 9, 9, 3}, {1, 8, 8, 1}).grid()));
+  EXPECT_FALSE(cell_plane::fits(plan_of({9, 9, 9}, {8, 8, 8}).grid()));
+  EXPECT_FALSE(cell_plane::fits(plan_of({1, 1 << 15, 1 << 15}, {1, 8, 8}).grid()));
 }
 
 }  // namespace

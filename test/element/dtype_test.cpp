@@ -11,6 +11,7 @@
 #include <string>
 
 #include "furl/detail/number.hpp"
+#include "support/inputs.hpp"
 #include "support/reference.hpp"
 
 namespace furl::test {
@@ -20,8 +21,6 @@ using reference::bf16_format;
 using reference::decode;
 using reference::f16_format;
 using reference::format16;
-
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// Both formats behind the same names.
 struct f16_codec {

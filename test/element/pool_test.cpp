@@ -51,7 +51,6 @@ TEST(PairwiseSum, CanBeReadBetweenTerms) {
 }
 
 TEST(LfcValue, IsFiniteAndNeverMinusZero) {
-  constexpr float infinity = std::numeric_limits<float>::infinity();
   for (const dtype meta : {dtype::f32, dtype::bf16}) {
     for (const float mean : {infinity, -infinity, float_of(f32_nan_bits), -0.0f, 0.0f})
       EXPECT_EQ(bits_of(lfc_value(mean, meta)), 0u) << mean;

@@ -15,8 +15,6 @@ namespace furl::test {
 namespace {
 
 constexpr float largest = std::numeric_limits<float>::max();
-constexpr float infinity = std::numeric_limits<float>::infinity();
-
 void expect_poisoned(const group_params& g) {
   EXPECT_EQ(bits_of(g.lo), f32_nan_bits);
   EXPECT_EQ(bits_of(g.step), f32_nan_bits);

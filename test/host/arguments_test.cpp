@@ -15,7 +15,7 @@
 namespace furl::test {
 namespace {
 
-constexpr i64 n = 2100;
+constexpr i64 tensor_elements = 2100;
 
 class HostArguments : public testing::Test {
  protected:
@@ -25,12 +25,13 @@ class HostArguments : public testing::Test {
                       error code, const char* argument_x, const char* argument_y, i64 value = 0) {
     const auto before = memory.bytes();
     const u64 size = p.size_bytes();
-    expect_status(host::compress(p, {array, dtype::f32, n}, {bytes_at, size}, {}, o), code,
-                  argument_x, value);
-    expect_status(host::decompress(p, {bytes_at, size}, {array, dtype::f32, n}, o), code,
-                  argument_y, value);
-    expect_status(host::decompress_add(p, {bytes_at, size}, {array, dtype::f32, n}, o), code,
-                  argument_y, value);
+    expect_status(host::compress(p, {array, dtype::f32, tensor_elements}, {bytes_at, size}, {}, o),
+                  code, argument_x, value);
+    expect_status(host::decompress(p, {bytes_at, size}, {array, dtype::f32, tensor_elements}, o),
+                  code, argument_y, value);
+    expect_status(
+        host::decompress_add(p, {bytes_at, size}, {array, dtype::f32, tensor_elements}, o), code,
+        argument_y, value);
     EXPECT_TRUE(memory.intact());
     EXPECT_EQ(memory.bytes(), before);
   }
@@ -41,8 +42,8 @@ class HostArguments : public testing::Test {
     EXPECT_STRNE(s.limit, "");
   }
 
-  const plan flat = make_plan({}, {n});
-  const plan mixed = *plan::make_mixed({}, {n}, 9);
+  const plan flat = make_plan({}, {tensor_elements});
+  const plan mixed = *plan::make_mixed({}, {tensor_elements}, 9);
   guarded_buffer memory{random_bytes(32768, 3)};
   u8* const blob = memory.data();
   u8* const tensor = memory.data() + 16384;
@@ -51,25 +52,30 @@ class HostArguments : public testing::Test {
 TEST_F(HostArguments, NullPointers) {
   expect_refused(flat, nullptr, blob, {}, error::null_pointer, "x", "y");
   expect_refused(flat, tensor, nullptr, {}, error::null_pointer, "blob", "blob");
-  const plan codes = *plan::make_codes(2, {n});
+  const plan codes = *plan::make_codes(2, {tensor_elements});
   const u64 size = codes.size_bytes();
-  expect_status(host::pack(codes, {nullptr, n}, {blob, size}), error::null_pointer, "codes", 0);
-  expect_status(host::pack(codes, {tensor, n}, {nullptr, size}), error::null_pointer, "blob", 0);
-  expect_status(host::unpack(codes, {blob, size}, {nullptr, n}), error::null_pointer, "codes", 0);
-  expect_status(host::unpack(codes, {nullptr, size}, {tensor, n}), error::null_pointer, "blob", 0);
+  expect_status(host::pack(codes, {nullptr, tensor_elements}, {blob, size}), error::null_pointer,
+                "codes", 0);
+  expect_status(host::pack(codes, {tensor, tensor_elements}, {nullptr, size}), error::null_pointer,
+                "blob", 0);
+  expect_status(host::unpack(codes, {blob, size}, {nullptr, tensor_elements}), error::null_pointer,
+                "codes", 0);
+  expect_status(host::unpack(codes, {nullptr, size}, {tensor, tensor_elements}),
+                error::null_pointer, "blob", 0);
 }
 
 TEST_F(HostArguments, MisalignedBlob) {
-  const plan codes = *plan::make_codes(2, {n});
+  const plan codes = *plan::make_codes(2, {tensor_elements});
   for (int shift = 1; shift < 16; ++shift) {
     expect_refused(flat, tensor, blob + shift, {}, error::misaligned, "blob", "blob");
-    expect_status(host::pack(codes, {tensor, n}, {blob + shift, 4096}), error::misaligned, "blob",
-                  0);
-    expect_status(host::unpack(codes, {blob + shift, 4096}, {tensor, n}), error::misaligned, "blob",
-                  0);
+    expect_status(host::pack(codes, {tensor, tensor_elements}, {blob + shift, 4096}),
+                  error::misaligned, "blob", 0);
+    expect_status(host::unpack(codes, {blob + shift, 4096}, {tensor, tensor_elements}),
+                  error::misaligned, "blob", 0);
   }
   EXPECT_EQ(memory.bytes(), random_bytes(32768, 3));
-  EXPECT_TRUE(host::compress(flat, {tensor, dtype::f32, n}, {blob + 16, flat.size_bytes()}, {}));
+  EXPECT_TRUE(host::compress(flat, {tensor, dtype::f32, tensor_elements},
+                             {blob + 16, flat.size_bytes()}, {}));
 }
 
 TEST_F(HostArguments, OverlapByOneByte) {
@@ -77,21 +83,24 @@ TEST_F(HostArguments, OverlapByOneByte) {
   for (u8* const overlapping : {blob, blob + size - 1, blob + size / 2})
     expect_refused(flat, overlapping, blob, {}, error::overlap, "x", "y");
   u8* const later = blob + 16384;
-  expect_refused(flat, later - 4 * n + 1, later, {}, error::overlap, "x", "y");
+  expect_refused(flat, later - 4 * tensor_elements + 1, later, {}, error::overlap, "x", "y");
   // Side by side is apart.
-  EXPECT_TRUE(host::compress(flat, {blob + size, dtype::f32, n}, {blob, size}, {}));
-  EXPECT_TRUE(host::compress(flat, {later - 4 * n, dtype::f32, n}, {later, size}, {}));
+  EXPECT_TRUE(host::compress(flat, {blob + size, dtype::f32, tensor_elements}, {blob, size}, {}));
+  EXPECT_TRUE(host::compress(flat, {later - 4 * tensor_elements, dtype::f32, tensor_elements},
+                             {later, size}, {}));
 }
 
 TEST_F(HostArguments, OverlapOfCodes) {
-  const plan codes = *plan::make_codes(2, {n});
+  const plan codes = *plan::make_codes(2, {tensor_elements});
   const u64 size = codes.size_bytes();
   for (u8* const overlapping : {blob, blob + size - 1}) {
-    expect_status(host::pack(codes, {overlapping, n}, {blob, size}), error::overlap, "codes", 0);
-    expect_status(host::unpack(codes, {blob, size}, {overlapping, n}), error::overlap, "codes", 0);
+    expect_status(host::pack(codes, {overlapping, tensor_elements}, {blob, size}), error::overlap,
+                  "codes", 0);
+    expect_status(host::unpack(codes, {blob, size}, {overlapping, tensor_elements}), error::overlap,
+                  "codes", 0);
   }
   EXPECT_EQ(memory.bytes(), random_bytes(32768, 3));
-  EXPECT_TRUE(host::unpack(codes, {blob, size}, {blob + size, n}));
+  EXPECT_TRUE(host::unpack(codes, {blob, size}, {blob + size, tensor_elements}));
 }
 
 TEST_F(HostArguments, WidthsAreReadBeforeAnythingIsWritten) {
@@ -108,36 +117,38 @@ TEST_F(HostArguments, WidthsAreReadBeforeAnythingIsWritten) {
   expect_refused(mixed, tensor, blob, {nullptr, {nullptr, 3}}, error::null_pointer,
                  "options.tile_bits", "options.tile_bits");
   const std::vector<u8> right{3, 5, 1};
-  EXPECT_TRUE(host::compress(mixed, {tensor, dtype::f32, n}, {blob, mixed.size_bytes()}, {},
-                             {nullptr, right}));
+  EXPECT_TRUE(host::compress(mixed, {tensor, dtype::f32, tensor_elements},
+                             {blob, mixed.size_bytes()}, {}, {nullptr, right}));
 }
 
 // Case 137: what options point to must be apart from what the call writes.
 TEST_F(HostArguments, OptionsOverlapTheOutput) {
   const u64 size = mixed.size_bytes();
-  const u64 tensor_bytes = 4 * n;
+  const u64 tensor_bytes = 4 * tensor_elements;
   const u8 right[] = {3, 5, 1};
   const const_bytes tile_bits(right, 3);
   for (const u64 at : {u64(0), size / 2, size - 3, size - 1}) {
     std::copy(right, right + 3, blob + at);
     const host::options o{nullptr, {blob + at, 3}};
-    expect_status(host::compress(mixed, {tensor, dtype::f32, n}, {blob, size}, {}, o),
+    expect_status(host::compress(mixed, {tensor, dtype::f32, tensor_elements}, {blob, size}, {}, o),
                   error::overlap, "options.tile_bits", 0);
   }
   for (const u64 at : {u64(0), tensor_bytes - 3, tensor_bytes - 1}) {
     std::copy(right, right + 3, tensor + at);
     const host::options o{nullptr, {tensor + at, 3}};
-    expect_status(host::decompress(mixed, {blob, size}, {tensor, dtype::f32, n}, o), error::overlap,
-                  "options.tile_bits", 0);
-    expect_status(host::decompress_add(mixed, {blob, size}, {tensor, dtype::f32, n}, o),
+    expect_status(host::decompress(mixed, {blob, size}, {tensor, dtype::f32, tensor_elements}, o),
                   error::overlap, "options.tile_bits", 0);
+    expect_status(
+        host::decompress_add(mixed, {blob, size}, {tensor, dtype::f32, tensor_elements}, o),
+        error::overlap, "options.tile_bits", 0);
   }
   const float pair[] = {-1.0f, 1.0f};
   std::memcpy(blob + 16, pair, sizeof pair);
   const auto* const pairs = reinterpret_cast<const float*>(blob + 16);
   const host::options ranges{nullptr, tile_bits, given_ranges::of_tensor(pairs)};
-  expect_status(host::compress(mixed, {tensor, dtype::f32, n}, {blob, size}, {}, ranges),
-                error::overlap, "options.ranges", 0);
+  expect_status(
+      host::compress(mixed, {tensor, dtype::f32, tensor_elements}, {blob, size}, {}, ranges),
+      error::overlap, "options.ranges", 0);
   EXPECT_TRUE(memory.intact());
 }
 
@@ -146,14 +157,15 @@ TEST_F(HostArguments, RangesAreForCompressAlone) {
   const host::options o{nullptr, {}, given_ranges::of_tensor(pair)};
   const auto before = memory.bytes();
   const u64 size = flat.size_bytes();
-  expect_status(host::decompress(flat, {blob, size}, {tensor, dtype::f32, n}, o),
+  expect_status(host::decompress(flat, {blob, size}, {tensor, dtype::f32, tensor_elements}, o),
                 error::out_of_range, "options.ranges", i64(range_scope::tensor));
-  expect_status(host::decompress_add(flat, {blob, size}, {tensor, dtype::f32, n}, o),
+  expect_status(host::decompress_add(flat, {blob, size}, {tensor, dtype::f32, tensor_elements}, o),
                 error::out_of_range, "options.ranges", i64(range_scope::tensor));
   host::options forgotten;
   forgotten.ranges.pairs = pair;
-  expect_status(host::decompress(flat, {blob, size}, {tensor, dtype::f32, n}, forgotten),
-                error::out_of_range, "options.ranges", i64(range_scope::measured));
+  expect_status(
+      host::decompress(flat, {blob, size}, {tensor, dtype::f32, tensor_elements}, forgotten),
+      error::out_of_range, "options.ranges", i64(range_scope::measured));
   EXPECT_EQ(memory.bytes(), before);
 }
 
@@ -163,7 +175,8 @@ TEST_F(HostArguments, ScopeOutsideItsEnumeration) {
   for (const int scope : {4, 5, 255}) {
     host::options o;
     o.ranges = {pair, 1, range_scope(scope), 0};
-    expect_status(host::compress(flat, {tensor, dtype::f32, n}, {blob, flat.size_bytes()}, {}, o),
+    expect_status(host::compress(flat, {tensor, dtype::f32, tensor_elements},
+                                 {blob, flat.size_bytes()}, {}, o),
                   error::out_of_range, "options.ranges.scope", scope);
   }
   EXPECT_EQ(memory.bytes(), before);

@@ -13,7 +13,7 @@
 namespace furl::test {
 namespace {
 
-constexpr i64 n = 2048;
+constexpr i64 input_elements = 2048;
 
 class ExtraArguments : public testing::Test {
  protected:
@@ -26,16 +26,18 @@ class ExtraArguments : public testing::Test {
     expect(given, error::overlap, argument);
   }
   /// An array of f32 that begins so many bytes into the memory.
-  values at(i64 offset, i64 count = n) { return {memory.data() + offset, dtype::f32, count}; }
+  values at(i64 offset, i64 count = input_elements) {
+    return {memory.data() + offset, dtype::f32, count};
+  }
   template <class T>
   furl::span<T> span_at(i64 offset, i64 count) {
     return {reinterpret_cast<T*>(memory.data() + offset), count};
   }
   bytes bytes_at(i64 offset, u64 size) { return {memory.data() + offset, size}; }
 
-  const plan codes = *plan::make_codes(1, {n});
-  const plan flat = make_plan({}, {n});
-  const plan mixed = *plan::make_mixed({}, {n}, 5);
+  const plan codes = *plan::make_codes(1, {input_elements});
+  const plan flat = make_plan({}, {input_elements});
+  const plan mixed = *plan::make_mixed({}, {input_elements}, 5);
   const codebook book = positive_codebook();
   guarded_buffer memory{random_bytes(65536, 3)};
   const std::vector<u8> before = memory.bytes();

@@ -100,19 +100,19 @@ TEST(ThreadPool, WorksInAForkedChild) {
 #endif
 
 /// Outputs with a number of threads.
-struct outputs {
+struct threaded_outputs {
   std::vector<u8> blob;
   std::vector<u8> decoded;
   std::vector<u8> added;
-  bool operator==(const outputs& other) const {
+  bool operator==(const threaded_outputs& other) const {
     return blob == other.blob && decoded == other.decoded && added == other.added;
   }
 };
 
-outputs run_with(int threads, const reference::problem& p, const std::vector<float>& x) {
+threaded_outputs run_with(int threads, const reference::problem& p, const std::vector<float>& x) {
   const auto engine = make_host_backend(threads);
   const plan made = make_plan(p);
-  outputs out;
+  threaded_outputs out;
   out.blob = compress(*engine, made, bytes_of(x), dtype::f32, {4, 5}, p.widths);
   out.decoded = decompress(*engine, made, out.blob, dtype::bf16, p.widths);
   out.added = decompress_add(*engine, made, out.blob, dtype::f32, bytes_of(x), p.widths);
@@ -142,7 +142,7 @@ TEST(Threads, NumberDoesNotMatter) {
   int index = 0;
   for (const auto& p : problems) {
     const auto x = normal_floats(static_cast<std::size_t>(reference::num_elements(p)), 3);
-    const outputs one = run_with(1, p, x);
+    const threaded_outputs one = run_with(1, p, x);
     EXPECT_EQ(one.blob, reference::compress(p, bytes_of(x), dtype::f32, {4, 5}));
     for (const int threads : {2, 3, 4, 5, 7, 16})
       EXPECT_TRUE(run_with(threads, p, x) == one) << "problem " << index << ", " << threads;

@@ -7,12 +7,16 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "furl/config.hpp"
 
 namespace furl::test {
+
+inline constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float infinity = std::numeric_limits<float>::infinity();
 
 inline std::vector<u8> bytes_of(const std::vector<float>& x) {
   std::vector<u8> out(4 * x.size());

@@ -11,10 +11,6 @@
 namespace furl::test::reference {
 namespace {
 
-std::size_t at(i64 index) {
-  return static_cast<std::size_t>(index);
-}
-
 u32 pattern_of(float x) {
   u32 bits = 0;
   std::memcpy(&bits, &x, 4);

@@ -22,6 +22,10 @@ struct format16 {
 inline constexpr format16 f16_format{10, 5};
 inline constexpr format16 bf16_format{7, 8};
 
+inline std::size_t at(i64 index) {
+  return static_cast<std::size_t>(index);
+}
+
 enum class direction { nearest, down, up, saturated };
 
 /// Value of a bit pattern, from sign, exponent and fraction.

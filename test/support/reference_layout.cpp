@@ -12,10 +12,6 @@ u64 ceil_div(u64 a, u64 b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
-std::size_t at(i64 index) {
-  return static_cast<std::size_t>(index);
-}
-
 }  // namespace
 
 bool has_window(const problem& p) {
