@@ -1,5 +1,6 @@
-# furl_add_header_tests(target language standard pattern ...): a library of one file per header,
-# which includes that header alone, twice. (CMake's own check passes over .cuh.)
+# furl_add_header_tests(target language standard header ...): a library of one file per header,
+# which includes that header alone, twice. Headers are named as programs include them. (CMake's own check
+# passes over .cuh.)
 function(furl_add_header_tests target language standard)
   if(language STREQUAL "CUDA")
     set(extension cu)
@@ -8,10 +9,8 @@ function(furl_add_header_tests target language standard)
     set(extension cpp)
     set(options furl_options)
   endif()
-  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/include/furl/)
-  file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include ${ARGN})
   set(sources "")
-  foreach(header ${headers})
+  foreach(header ${ARGN})
     set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}/${header}.${extension})
     file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
     list(APPEND sources ${source})

@@ -67,9 +67,8 @@ def measure(compiler, source, intermediate):
         subprocess.run([*compiler, "-ptx", f"-arch={intermediate}", "-o", ptx, source], check=True)
         for architecture in ARCHITECTURES[intermediate]:
             cubin = os.path.join(folder, architecture)
-            log = subprocess.run([compiler[0], "-cubin", f"-arch={architecture}", "-Xptxas", "-v",
-                                  "-o", cubin, ptx],
-                                 check=True, stderr=subprocess.PIPE, text=True).stderr
+            log = subprocess.run([*compiler, "-cubin", f"-arch={architecture}", "-Xptxas", "-v", "-o",
+                                  cubin, ptx], check=True, stderr=subprocess.PIPE, text=True).stderr
             rows.update(read_log(log, section_sizes(cubin), architecture))
     return rows
 

@@ -15,6 +15,7 @@ fingerprint=$("$FINGERPRINT")
 [ "$fingerprint" != 0000000000000000 ]
 
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
+cuda_strict="-Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Wconversion,-Wshadow,-Werror"
 # Programs to be run have code for any device.
 to_run="-gencode arch=compute_90,code=compute_90 --no-compress -cudart shared"
 

@@ -6,3 +6,4 @@ all "$NVCC $to_run -std=c++17 -Werror=all-warnings -Xcompiler=-Wall,-Wextra -Ipr
     -o own_kernel" \
   "$NVCC -Iprefix/include $here/own_kernel.cu -o one_liner"
 if [ -n "${DEVICE:-}" ]; then $LAUNCHER ./own_kernel; fi
+if [ -n "${DEVICE:-}" ] && [ -z "${LAUNCHER:-}" ]; then ./one_liner; fi

@@ -56,18 +56,11 @@ inline std::vector<float> host_values(const plan& p, const std::vector<u8>& blob
   return y;
 }
 
-/// A device array of floats.
-struct floats : device_buffer {
-  explicit floats(const std::vector<float>& content) : device_buffer(content.size() * 4) {
-    write(content.data());
-  }
+/// A device array of floats, seen as the elements of a tensor.
+struct floats : device_array<float> {
+  using device_array::device_array;
   furl::values view() const { return {as<float>(), size() / 4}; }
   furl::const_values const_view() const { return {as<const float>(), size() / 4}; }
-  std::vector<float> read_back() const {
-    std::vector<float> out(size() / 4);
-    read(out.data());
-    return out;
-  }
 };
 
 inline furl::bytes view(const device_buffer& buffer) {

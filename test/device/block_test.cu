@@ -25,11 +25,10 @@ __global__ void min_max_kernel(const T* x, i64 count, min_max* out) {
 template <int Threads, class T>
 min_max block_range(const std::vector<T>& x) {
   const device_array<T> in(x);
-  const device_buffer out(sizeof(min_max) * Threads);
+  const device_array<min_max> out(Threads);
   min_max_kernel<Threads>
       <<<1, Threads>>>(in.template as<const T>(), i64(x.size()), out.as<min_max>());
-  std::vector<min_max> found(Threads);
-  out.read(found.data());
+  const std::vector<min_max> found = out.read_back();
   for (const min_max& each : found) {
     EXPECT_EQ(bits_of(each.lo), bits_of(found[0].lo));
     EXPECT_EQ(bits_of(each.hi), bits_of(found[0].hi));

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "device/buffer.cuh"
@@ -211,21 +210,6 @@ std::vector<float> wave(i64 count, int step) {
   return x;
 }
 
-template <class T>
-device_buffer on_device(const std::vector<T>& x) {
-  return device_buffer([&] {
-    std::vector<u8> content(x.size() * sizeof(T));
-    std::memcpy(content.data(), x.data(), content.size());
-    return content;
-  }());
-}
-
-std::vector<float> floats(const device_buffer& buffer) {
-  std::vector<float> out(buffer.size() / sizeof(float));
-  buffer.read(out.data());
-  return out;
-}
-
 std::vector<u8> compressed(const plan& p, const std::vector<float>& x) {
   std::vector<u8> blob(static_cast<std::size_t>(p.size_bytes()));
   EXPECT_TRUE(host::compress(p, x, blob, key).ok());
@@ -246,10 +230,10 @@ plan with_window(const extents& window) {
 
 TEST(Snippets, BlockMinMax) {
   const auto x = wave(3 * 1000, 37);
-  const device_buffer in = on_device(x);
-  const device_buffer out(3 * sizeof(float));
+  const device_array in(x);
+  const device_array<float> out(3);
   row_magnitudes<<<3, 128>>>(in.as<const float>(), 1000, out.as<float>());
-  const auto found = floats(out);
+  const auto found = out.read_back();
   for (int row = 0; row < 3; ++row) {
     float expected = 0.0f;
     for (int i = 0; i < 1000; ++i)
@@ -260,10 +244,10 @@ TEST(Snippets, BlockMinMax) {
 
 TEST(Snippets, LoadTile) {
   auto x = wave(length, 37);
-  const device_buffer values = on_device(x);
+  const device_array values(x);
   relu_in_place<<<1, 64>>>(values.as<float>(), length);
   for (float& value : x) value = std::max(value, 0.0f);
-  EXPECT_EQ(floats(values), x);
+  EXPECT_EQ(values.read_back(), x);
 }
 
 TEST(Snippets, StoreTileAs) {
@@ -274,18 +258,16 @@ TEST(Snippets, StoreTileAs) {
     halves.push_back(f16_nearest(value));
     expected.push_back(bf16_nearest(0.3f * value));  // exact in f16
   }
-  const device_buffer in = on_device(halves);
-  const device_buffer out(in.size());
+  const device_array in(halves);
+  const device_array<u16> out(expected.size());
   scale<<<2, 96>>>(in.as<const f16>(), 0.3f, out.as<bf16>(), length);
-  std::vector<u16> found(expected.size());
-  out.read(found.data());
-  EXPECT_EQ(found, expected);
+  EXPECT_EQ(out.read_back(), expected);
 }
 
 TEST(Snippets, MapElements) {
   const plan p = with_window({1, 1, 8, 8});
   auto x = wave(p.num_elements(), 37);
-  const device_buffer in = on_device(x);
+  const device_array in(x);
   const device_buffer blob(p.size_bytes());
   const block_layout layout(p);
   ASSERT_EQ(layout.means.path, lfc_path::slots);
@@ -306,21 +288,21 @@ TEST(Snippets, StoreCodesAndLoadCodes) {
   }
   std::vector<u8> expected(static_cast<std::size_t>(p.size_bytes()));
   ASSERT_TRUE(host::pack(p, codes, expected).ok());
-  const device_buffer in = on_device(x);
+  const device_array in(x);
   const device_buffer blob(p.size_bytes());
-  const device_buffer y = on_device(magnitudes);
+  const device_array y(magnitudes);
   pack_signs<<<2, 64>>>(blob_layout(p), in.as<const float>(), blob.data());
   negate_by_signs<<<1, 128>>>(blob_layout(p), blob.data(), y.as<float>());
   EXPECT_EQ(blob.bytes(), expected);
-  EXPECT_EQ(floats(y), x);
+  EXPECT_EQ(y.read_back(), x);
 }
 
 TEST(Snippets, PoolCells) {
   const plan p = with_window({1, 1, 16, 16});
   const auto x = wave(p.num_elements(), 37);
-  const device_buffer in = on_device(x);
+  const device_array in(x);
   const device_buffer blob(p.size_bytes());
-  const device_buffer y(in.size());
+  const device_array<float> y(x.size());
   const block_layout layout(p);
   ASSERT_EQ(layout.means.path, lfc_path::table);
   write_means(p, in.as<const float>(), blob.data());
@@ -332,8 +314,8 @@ TEST(Snippets, CompressTile) {
   auto x = wave(length, 37);
   const auto other = wave(length, 11);
   const plan p = *plan::make({}, {length});
-  const device_buffer a = on_device(x);
-  const device_buffer b = on_device(other);
+  const device_array a(x);
+  const device_array b(other);
   const device_buffer blob(p.size_bytes());
   compress_sum<<<1, 96>>>(blob_layout(p), a.as<const float>(), b.as<const float>(), blob.data(),
                           key);
@@ -346,21 +328,21 @@ TEST(Snippets, BlockCompressAndBlockDecompress) {
        {extents{}, extents{1, 1, 1, 8}, extents{1, 1, 8, 8}, extents{1, 1, 8, 1}}) {
     const plan p = with_window(window);
     const auto x = wave(p.num_elements(), 37);
-    const device_buffer in = on_device(x);
-    const device_buffer copy(in.size());
+    const device_array in(x);
+    const device_array<float> copy(x.size());
     const device_buffer blob(p.size_bytes());
-    const device_buffer y(in.size());
+    const device_array<float> y(x.size());
     const block_layout layout(p);
     launch(layout, in.as<const float>(), copy.as<float>(), blob.data());
     with_path(layout.means.path, [&](auto path) {
       decompress_scaled<path><<<layout.num_blocks(), layout.num_threads(), layout.shared_bytes()>>>(
           layout, blob.data(), 2.0f, y.as<float>());
     });
-    EXPECT_EQ(floats(copy), x);
+    EXPECT_EQ(copy.read_back(), x);
     EXPECT_EQ(blob.bytes(), compressed(p, x));
     auto expected = restored(p, blob.bytes());
     for (float& value : expected) value *= 2.0f;
-    EXPECT_EQ(floats(y), expected);
+    EXPECT_EQ(y.read_back(), expected);
   }
 }
 
@@ -368,9 +350,9 @@ TEST(Snippets, LoadCodedTile) {
   const plan p = *plan::make({}, {length});
   const auto blob = compressed(p, wave(length, 37));
   const device_buffer in(blob);
-  const device_buffer y(u64(length) * sizeof(float));
+  const device_array<float> y(length);
   restore<<<2, 64>>>(blob_layout(p), in.data(), y.as<float>());
-  EXPECT_EQ(floats(y), restored(p, blob));
+  EXPECT_EQ(y.read_back(), restored(p, blob));
 }
 
 }  // namespace

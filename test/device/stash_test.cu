@@ -48,14 +48,8 @@ struct ledger {
 
 constexpr i64 num_elements = 3000;
 
-std::vector<float> read_floats(const device_buffer& buffer) {
-  std::vector<float> out(buffer.size() / 4);
-  buffer.read(out.data());
-  return out;
-}
-
 struct setup {
-  setup() : input(num_elements), x(num_elements * 4), y(num_elements * 4) {
+  setup() : input(num_elements), x(num_elements), y(num_elements) {
     for (i64 i = 0; i < num_elements; ++i) input[std::size_t(i)] = float(i % 97) - 40.0f;
     x.write(input.data());
     y.write(input.data());
@@ -68,8 +62,8 @@ struct setup {
 
   scoped_stream stream;
   std::vector<float> input;
-  device_buffer x;
-  device_buffer y;
+  device_array<float> x;
+  device_array<float> y;
   plan p;
 };
 
@@ -86,11 +80,11 @@ TEST(device_stash, RestoresAnyNumberOfTimes) {
     EXPECT_EQ(kept->plan(), s.p);
     ASSERT_TRUE(kept->restore(s.out(), s.stream));
     s.stream.wait();
-    const auto first = read_floats(s.y);
+    const auto first = s.y.read_back();
     ASSERT_TRUE(kept->restore(s.out(), s.stream));
     ASSERT_TRUE(kept->restore_add(s.out(), s.stream));
     s.stream.wait();
-    const auto twice = read_floats(s.y);
+    const auto twice = s.y.read_back();
     for (std::size_t i = 0; i < twice.size(); ++i) ASSERT_EQ(twice[i], first[i] + first[i]);
     EXPECT_EQ(memory.allocated, 1);
     EXPECT_EQ(memory.live_bytes, s.p.size_bytes());
@@ -116,7 +110,7 @@ TEST(device_stash, HoldsWhatACodebookMakes) {
     EXPECT_EQ(kept->blob().size_bytes, codes.size_bytes());
     ASSERT_TRUE(unpack(kept->plan(), kept->blob(), book, s.out(), s.stream));
     s.stream.wait();
-    const auto y = read_floats(s.y);
+    const auto y = s.y.read_back();
     for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], s.input[i] > 0.0f ? 3.0f : -2.0f);
     const auto refused = stash::make(
         s.p, [&](bytes blob) { return pack(s.p, s.in(), book, blob, {}, s.stream); }, s.stream,
@@ -150,7 +144,7 @@ TEST(device_stash, GoesToTheHostAndBack) {
   ASSERT_TRUE(kept);
   ASSERT_TRUE(kept->restore(s.out(), s.stream));
   s.stream.wait();
-  const auto expected = read_floats(s.y);
+  const auto expected = s.y.read_back();
 
   std::vector<u8> block(kept->block_bytes());
   EXPECT_EQ(block.size(), 96 + s.p.size_bytes());
@@ -162,7 +156,7 @@ TEST(device_stash, GoesToTheHostAndBack) {
   s.y.write(std::vector<float>(num_elements).data());
   ASSERT_TRUE(again->restore(s.out(), s.stream));
   s.stream.wait();
-  EXPECT_EQ(read_floats(s.y), expected);
+  EXPECT_EQ(s.y.read_back(), expected);
 
   std::vector<u8> cut(block.begin(), block.end() - 1);
   EXPECT_EQ(stash::from_host(host::const_bytes(cut), s.stream).status().code, error::wrong_size);

@@ -15,6 +15,7 @@ namespace furl::test {
 namespace {
 
 constexpr float largest = std::numeric_limits<float>::max();
+
 void expect_poisoned(const group_params& g) {
   EXPECT_EQ(bits_of(g.lo), f32_nan_bits);
   EXPECT_EQ(bits_of(g.step), f32_nan_bits);

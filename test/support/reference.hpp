@@ -22,6 +22,7 @@ struct format16 {
 inline constexpr format16 f16_format{10, 5};
 inline constexpr format16 bf16_format{7, 8};
 
+/// A place in a vector.
 inline std::size_t at(i64 index) {
   return static_cast<std::size_t>(index);
 }
