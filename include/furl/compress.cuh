@@ -25,12 +25,6 @@
 
 namespace furl {
 
-/// Bytes of the index that a mixed plan needs in device memory (options.tile_index), 0 for other
-/// plans.
-FURL_HIDDEN constexpr u64 tile_index_bytes(const plan& p) {
-  return detail::index_bytes(p);
-}
-
 FURL_HIDDEN_BEGIN
 
 namespace detail {
@@ -145,7 +139,7 @@ status unpack(const plan& p, const_bytes blob, bytes codes, cudaStream_t stream,
 FURL_HIDDEN_END
 
 namespace furl {
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 /// Where a stash gets its bytes, so that a framework's allocator can own them. allocate returns
 /// memory of the stream's device, aligned to 16 bytes and usable by work that follows on the
@@ -296,7 +290,7 @@ class stash {
   void* blob_ = nullptr;
 };
 
-}  // namespace v0_1
+}  // namespace v0_2
 }  // namespace furl
 
 #endif

@@ -138,7 +138,7 @@ inline status unpack(const plan& plan, const_bytes blob, bytes codes, thread_poo
 FURL_HIDDEN_END
 
 namespace furl::host {
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 /// Where a stash gets its memory from, so that a framework's allocator can own it. By default from
 /// the aligned operator new. Neither function may throw.
@@ -245,5 +245,5 @@ class stash {
   void* blob_ = nullptr;
 };
 
-}  // namespace v0_1
+}  // namespace v0_2
 }  // namespace furl::host

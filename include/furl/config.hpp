@@ -6,7 +6,7 @@
 // seldom.
 
 #define FURL_VERSION_MAJOR 0
-#define FURL_VERSION_MINOR 1
+#define FURL_VERSION_MINOR 2
 #define FURL_VERSION_PATCH 0
 #define FURL_VERSION (FURL_VERSION_MAJOR * 10000 + FURL_VERSION_MINOR * 100 + FURL_VERSION_PATCH)
 
@@ -20,9 +20,9 @@
 #error "furl needs g++ 9 or later, the first with all of C++17"
 #define FURL_REFUSED
 #endif
-#if (defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1201) || \
-    (defined(CUDART_VERSION) && CUDART_VERSION < 12010)
-#error "furl needs CUDA 12.1 or later"
+#if (defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ < 12) || \
+    (defined(CUDART_VERSION) && CUDART_VERSION < 12000)
+#error "furl needs CUDA 12.0 or later"
 #define FURL_REFUSED
 #endif
 #if !defined(__CUDA_ARCH__)

@@ -15,7 +15,7 @@
 #include "furl/types.hpp"
 
 namespace furl {
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 /// Which elements share a range: those of a group, as measured or given, of a channel, or all.
 enum class range_scope : u8 { measured, tensor, channel, group };
@@ -68,10 +68,10 @@ struct options {
   bool check_pointers = true;
 };
 
-}  // namespace v0_1
+}  // namespace v0_2
 
 namespace host {
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 class thread_pool;
 
@@ -85,12 +85,12 @@ struct options {
   given_ranges ranges = {};
 };
 
-}  // namespace v0_1
+}  // namespace v0_2
 }  // namespace host
 }  // namespace furl
 
 namespace furl {
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 /// What to do with a tensor. The defaults are ActNN's; window = {1, 1, 8, 8} makes it DIVISION on
 /// NCHW.
@@ -110,7 +110,7 @@ constexpr bool operator!=(const codec& a, const codec& b) {
   return !(a == b);
 }
 
-}  // namespace v0_1
+}  // namespace v0_2
 
 namespace detail {
 
@@ -121,7 +121,7 @@ FURL_HIDDEN constexpr i64 ceil_div(i64 count, i64 size) {
 
 }  // namespace detail
 
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 /// What a plan is for: codes of one number of bits, of a number for each tile, or ready-made codes.
 enum class plan_kind : u8 { uniform, mixed, codes };
@@ -196,7 +196,15 @@ class plan {
   bool has_lfc_ = false;
 };
 
-}  // namespace v0_1
+}  // namespace v0_2
+
+/// Bytes of the index that a mixed plan needs in device memory (options.tile_index), 0 for other
+/// plans.
+FURL_HIDDEN constexpr u64 tile_index_bytes(const plan& p) {
+  return p.kind() == plan_kind::mixed
+             ? u64(detail::ceil_div(p.num_tiles(), tiles_per_chunk)) * sizeof(u64)
+             : 0;
+}
 
 /// Little-endian: "FURL", format_version, kind, bits, meta, rounding, rank, window rank, 0 (one
 /// byte each), group (4), shape (8 x 8), sum_of_bits (8), window (8 x 1). What a plan does not

@@ -18,7 +18,7 @@
 #include "furl/config.hpp"
 
 namespace furl::host {
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 /// Threads that wait for work, so that a call need not start its own. Results never depend on
 /// their number. A pool may be used from several threads, one call at a time. After a fork() the
@@ -124,5 +124,5 @@ class thread_pool {
   ::std::unique_ptr<state> state_ = ::std::make_unique<state>();
 };
 
-}  // namespace v0_1
+}  // namespace v0_2
 }  // namespace furl::host

@@ -71,7 +71,7 @@ struct random_key {
   u64 offset = 0;  // the upper half of its counter
 };
 
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 /// The numbers from lo to hi.
 struct range {
@@ -181,7 +181,7 @@ FURL_RTC_DEVICE constexpr bool operator!=(const extents& a, const extents& b) {
   return !(a == b);
 }
 
-}  // namespace v0_1
+}  // namespace v0_2
 }  // namespace furl
 
 #include "furl/views.hpp"

@@ -56,7 +56,7 @@ using if_integer = void;
 
 }  // namespace detail
 
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 /// A flat array of elements of one type, at any element alignment. Void is `void` (written to) or
 /// `const void` (read from). Counts are of any integer type; one that i64 cannot hold becomes -1,
@@ -151,12 +151,12 @@ struct basic_bytes {
 using bytes = basic_bytes<void>;              // to be written
 using const_bytes = basic_bytes<const void>;  // to be read
 
-}  // namespace v0_1
+}  // namespace v0_2
 }  // namespace furl
 
 #if !defined(__CUDACC_RTC__)
 namespace furl::host {
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 /// furl::basic_values in host memory: also from a container with data() and size(), such as
 /// std::vector<float>.
@@ -224,6 +224,6 @@ struct basic_bytes : furl::basic_bytes<Void> {
 using bytes = basic_bytes<void>;              // to be written
 using const_bytes = basic_bytes<const void>;  // to be read
 
-}  // namespace v0_1
+}  // namespace v0_2
 }  // namespace furl::host
 #endif

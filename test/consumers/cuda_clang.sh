@@ -1,4 +1,4 @@
-# Clang as the CUDA compiler, with CUDA 12.4: Clang 19, the newest of Debian 12, knows it up to 12.5. Its steps are run
+# Clang as the CUDA compiler, with CUDA 12.0: Clang 19, the newest of Debian 12, knows it up to 12.5. Its steps are run
 # one by one, since the wheels of 12 have no fatbinary. To run the kernels, the host's half is compiled for the
 # installed CUDA too, whose runtime has other structures. Of CUDA 13, Clang misses a header, which may be empty, and
 # the path to CCCL.
@@ -6,7 +6,7 @@
 
 clang=$(newest_clang)
 if [ -z "$clang" ] || [ "${clang##*-}" -lt 19 ]; then skip "there is no clang++-19 or later"; fi
-old=$(bash "$here/toolkit.sh" 12.4 "$WORK/cuda_12_4")
+old=$(bash "$here/toolkit.sh" 12.0 "$WORK/cuda_12_0")
 new=$(cd "$(dirname "$(readlink -f "$NVCC")")/.." && pwd)
 mkdir missing
 touch missing/texture_fetch_functions.h

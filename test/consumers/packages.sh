@@ -15,7 +15,7 @@ for name in fetched subdirectory; do grep '"command"' $name/compile_commands.jso
 diff fetched.commands subdirectory.commands || fail "these commands of compilers differ"
 
 # A version that this one is not is refused, and CMake says which one was found.
-if (configure_package wrong $installed -DFURL_VERSION_WANTED=0.2) > /dev/null 2>&1; then
+if (configure_package wrong $installed -DFURL_VERSION_WANTED=0.3) > /dev/null 2>&1; then
   fail "version 0.1 passes for 0.2"
 fi
 grep -q 'version: 0\.1\.' wrong.log || fail "the refusal of version 0.2 does not name the version found"
@@ -39,6 +39,6 @@ if ! command -v pkg-config > /dev/null; then
   exit 0
 fi
 export PKG_CONFIG_PATH=$PWD/prefix/share/pkgconfig
-[[ "$(pkg-config --modversion furl)" == 0.1.* ]]
+[[ "$(pkg-config --modversion furl)" == 0.2.* ]]
 "$CXX" -std=c++17 -O1 $(pkg-config --cflags furl) "$here/host_fingerprint.cpp" -o pkg_config $(pkg-config --libs furl)
 agrees ./pkg_config

@@ -4,8 +4,6 @@
 
 // Every check of the arguments of a call, for host and for device memory, made before anything is
 // written or launched. They read no array.
-//
-// The checks of arguments that several extras share, beyond those in detail/checks.hpp.
 
 #include "furl/config.hpp"
 #include "furl/plan.hpp"
@@ -176,12 +174,6 @@ inline status check_codes_call(const plan& p, const_bytes codes, const_bytes blo
 
 // ---- Options of calls for device memory ------------------------------------------------------
 
-/// Bytes of the index that a mixed plan's tiles are found by, 0 for other plans.
-constexpr u64 index_bytes(const plan& p) {
-  return p.kind() == plan_kind::mixed ? u64(ceil_div(p.num_tiles(), tiles_per_chunk)) * sizeof(u64)
-                                      : 0;
-}
-
 /// An index of tiles goes with a mixed plan, and only with that.
 inline status check_no_index(const options& o) {
   if (o.tile_index.data == nullptr && o.tile_index.size_bytes == 0) return {};
@@ -195,7 +187,7 @@ inline status check_options(const plan& p, const options& o, const named_bytes& 
   if (p.kind() != plan_kind::mixed) {
     if (const status s = check_no_index(o); !s) return s;
   }
-  if (const u64 needed = index_bytes(p); needed > 0) {
+  if (const u64 needed = tile_index_bytes(p); needed > 0) {
     const const_bytes& index = o.tile_index;
     if (index.size_bytes < needed)
       return {error::wrong_size, "options.tile_index", i64(index.size_bytes),
@@ -213,7 +205,7 @@ inline status check_options(const plan& p, const options& o, const named_bytes& 
   const u64 key_bytes = o.device_key == nullptr ? 0 : sizeof(random_key);
   return check_apart(output,
                      {{o.tile_bits.data, o.tile_bits.size_bytes, "options.tile_bits"},
-                      {o.tile_index.data, index_bytes(p), "options.tile_index"},
+                      {o.tile_index.data, tile_index_bytes(p), "options.tile_index"},
                       {o.device_key, key_bytes, "options.device_key"},
                       range_bytes(o.ranges)},
                      "must not overlap what the call writes");

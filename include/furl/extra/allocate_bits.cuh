@@ -11,7 +11,6 @@
 #include "furl/block/layout.cuh"
 #include "furl/block/min_max.cuh"
 #include "furl/block/tile.cuh"
-#include "furl/compress.cuh"  // tile_index_bytes
 #include "furl/config.hpp"
 #include "furl/detail/cells.hpp"
 #include "furl/detail/checks.hpp"
@@ -101,7 +100,7 @@ inline status check_index_call(const plan& p, const_bytes tile_bits, bytes index
             "must have one byte per tile of 1024 elements"};
   const bool needed = tile_bits.size_bytes > 0;
   if (const status s = check_not_null(tile_bits.data, needed, "tile_bits"); !s) return s;
-  if (index.size_bytes < index_bytes(p))
+  if (index.size_bytes < tile_index_bytes(p))
     return {error::wrong_size, "index", i64(index.size_bytes),
             "must have at least tile_index_bytes(plan) bytes"};
   if (const status s = check_not_null(index.data, needed, "index"); !s) return s;
@@ -109,7 +108,7 @@ inline status check_index_call(const plan& p, const_bytes tile_bits, bytes index
           check_alignment(index.data, sizeof(u64), "index", "must be aligned to 8 bytes");
       !s)
     return s;
-  return check_apart({index.data, index_bytes(p), "index"},
+  return check_apart({index.data, tile_index_bytes(p), "index"},
                      {{tile_bits.data, tile_bits.size_bytes, "tile_bits"}}, apart_from_outputs);
 }
 
@@ -268,7 +267,7 @@ status index_tiles(const plan& p, const_bytes tile_bits, bytes index, cudaStream
                    const options& o = {}) {
   if (const status s = detail::check_index_call(p, tile_bits, index); !s) return s;
   if (const status s = detail::check_options_without_ranges(
-          plan{}, o, {{index.data, detail::index_bytes(p), "index"}});
+          plan{}, o, {{index.data, tile_index_bytes(p), "index"}});
       !s)
     return s;
   if (p.num_elements() == 0) return {};

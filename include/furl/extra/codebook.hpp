@@ -16,7 +16,7 @@
 #endif
 
 namespace furl {
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 inline constexpr int max_levels = 256;                 // of a codebook
 inline constexpr float smallest_positive = 0x1p-149f;  // x is above 0 if it is at least this
@@ -41,7 +41,7 @@ struct codebook {
   }
 };
 
-}  // namespace v0_1
+}  // namespace v0_2
 }  // namespace furl
 
 #if !defined(__CUDACC_RTC__)

@@ -23,7 +23,7 @@
 #endif
 
 namespace furl {
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 /// The windows of a max pooling over the last two dimensions of a tensor: of height and width, in
 /// elements.
@@ -62,7 +62,7 @@ class max_pool_plan {
   plan codes_{};
 };
 
-}  // namespace v0_1
+}  // namespace v0_2
 
 FURL_HIDDEN_BEGIN
 

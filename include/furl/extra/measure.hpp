@@ -21,7 +21,7 @@
 #endif
 
 namespace furl {
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 /// Sums over some elements x and the values a that stand in for them.
 struct quality {
@@ -45,7 +45,7 @@ struct quality {
   FURL_HD bool is_poisoned() const { return sum_squared_error != sum_squared_error; }
 };
 
-}  // namespace v0_1
+}  // namespace v0_2
 
 FURL_HD constexpr bool operator==(const quality& a, const quality& b) {
   return a.sum_error == b.sum_error && a.sum_squared_error == b.sum_squared_error &&
@@ -71,7 +71,7 @@ FURL_HD quality add_element(const quality& q, float x, float a) {
 
 /// Over four elements: over two each, added.
 FURL_HD quality quality_of(const float (&x)[4], const float (&a)[4]) {
-  const quality none;
+  const quality none{};
   return combine(add_element(add_element(none, x[0], a[0]), x[1], a[1]),
                  add_element(add_element(none, x[2], a[2]), x[3], a[3]));
 }

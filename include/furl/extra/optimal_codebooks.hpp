@@ -21,7 +21,7 @@
 #include "furl/types.hpp"
 
 namespace furl::host {
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 /// Functions that derivative_codebook knows.
 enum class activation : u8 { gelu, silu, tanh, sigmoid, selu };
@@ -32,7 +32,7 @@ struct weibull {
   double scale;  // in units of the values
 };
 
-}  // namespace v0_1
+}  // namespace v0_2
 
 FURL_HIDDEN_BEGIN
 

@@ -62,7 +62,9 @@ __device__ __forceinline__ float round_element(float x) {
 /// becomes that value (FORMAT.md, A7).
 template <class T>
 __device__ __forceinline__ u32 saturate_pair(float low, float high) {
-#if __CUDA_ARCH__ >= 800
+// The PTX of CUDA 12.0 cannot saturate pairs. Clang defines CUDART_VERSION alone, NVRTC the others.
+#if __CUDA_ARCH__ >= 800 && CUDART_VERSION != 12000 && \
+    __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ != 1200
   u32 word;
   if constexpr (dtype_of<T>::value == dtype::bf16) {
     asm("cvt.rn.satfinite.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
