@@ -1,29 +1,67 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The README's example for kernels of one's own, between the two marks, and a program around it
-// that compares what the kernel has written with what the library's calls write.
+// The README's example for kernels of your own, between the two marks; its launch; the kernel of
+// its backward pass; and a program that compares both with the library's calls.
 
 // [quickstart]
 #include "furl/block.cuh"
 
-// y = max(x, 0), and the blob of y, in one kernel: x is read once, y is written once.
-__global__ void relu_compress(furl::block_layout layout, const float* x, float* y,
-                              unsigned char* blob, furl::random_key key) {
+// y = SiLU(x), and the blob of x, in one kernel. Path follows from the plan's window.
+template <furl::lfc_path Path>
+__global__ void __launch_bounds__(furl::block_compress<Path>::max_threads)
+    silu_compress(furl::block_layout layout, const float* x, float* y, unsigned char* blob,
+                  furl::random_key key) {
   extern __shared__ float4 shared[];
   const furl::tile_run run(layout);  // the tiles of this block, one for each warp
-  const furl::block_compress<furl::lfc_path::none> block(layout, run, shared);  // no window
-  const auto relu = [](float value, furl::i64) { return value > 0.0f ? value : 0.0f; };
+  const furl::block_compress<Path> block(layout, run, shared);
   furl::tile_fragment<float> values;  // in registers
-  block.load(furl::map_elements(x, relu), blob, values);
+  block.load(furl::array_elements<float>{x}, blob, values);
   if (run.count == 0) return;
-  furl::store_tile(y + run.tile * furl::tile_elements, run.count, values);
+  furl::tile_fragment<float> silu = values;
+  furl::for_each_element(silu, [](int, float& value) { value /= 1.0f + expf(-value); });
+  furl::store_tile(y + run.tile * furl::tile_elements, run.count, silu);
   block.compress(values, key, blob);
 }
-// The host makes `furl::block_layout layout(plan)` once, and launches the kernel with
-// <<<layout.num_blocks(), layout.num_threads(), layout.shared_bytes(), stream>>>.
+// The host launches it by furl::with_path(layout.means.path, ...), with <<<layout.num_blocks(),
+// layout.num_threads(), layout.shared_bytes(), stream>>>. lfc_path::table needs pool_cells first.
 // [quickstart]
 
+// What launches it, for all paths but lfc_path::table (furl/block/compress.cuh has that too).
+bool silu(const furl::plan& plan, const float* x, float* y, unsigned char* blob,
+          furl::random_key key, cudaStream_t stream) {
+  const furl::block_layout layout(plan);
+  if (layout.means.path == furl::lfc_path::table) return false;  // needs pool_cells first
+  furl::with_path(layout.means.path, [&](auto path) {
+    silu_compress<path>
+        <<<layout.num_blocks(), layout.num_threads(), layout.shared_bytes(), stream>>>(layout, x, y,
+                                                                                       blob, key);
+  });
+  return true;
+}
+
+// gradient_x = gradient_y * SiLU'(x), for the x of the blob, which is nowhere in memory.
+template <furl::lfc_path Path>
+__global__ void __launch_bounds__(furl::block_decompress<Path>::max_threads)
+    silu_backward(furl::block_layout layout, const unsigned char* blob, const float* gradient_y,
+                  float* gradient_x) {
+  extern __shared__ float4 shared[];
+  const furl::tile_run run(layout);
+  const furl::block_decompress<Path> block(layout, run, shared, blob);
+  if (run.count == 0) return;
+  const furl::i64 begin = run.tile * furl::tile_elements;
+  furl::tile_fragment<float> gradient;
+  furl::load_tile(gradient_y + begin, run.count, gradient);
+  block.for_each_row([&](int row, const float(&x)[4]) {
+    for (int k = 0; k < 4; ++k) {
+      const float sigmoid = 1.0f / (1.0f + expf(-x[k]));
+      gradient.word[row][k] *= sigmoid * (1.0f + x[k] * (1.0f - sigmoid));
+    }
+  });
+  furl::store_tile(gradient_x + begin, run.count, gradient);
+}
+
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -32,33 +70,61 @@ __global__ void relu_compress(furl::block_layout layout, const float* x, float* 
 
 namespace {
 
-bool agrees_with_host() {
-  constexpr std::size_t count = 10 * 1024 + 77;
+template <class T>
+T* on_device(std::size_t count) {
+  void* memory = nullptr;
+  return cudaMalloc(&memory, count * sizeof(T)) == cudaSuccess ? static_cast<T*>(memory) : nullptr;
+}
+
+/// Whether a is b but for what expf may differ by between host and device.
+bool is_near(float a, float b) {
+  return std::fabs(a - b) <= 1e-5f * (1.0f + std::fabs(b));
+}
+
+bool agrees_with_host(const furl::extents& window) {
+  furl::codec codec;
+  codec.window = window;
+  const auto plan = furl::plan::make(codec, {2, 5, 28, 32});
+  if (!plan) return false;
+  const auto count = static_cast<std::size_t>(plan->num_elements());
   std::vector<float> x(count);
   for (std::size_t i = 0; i < count; ++i) x[i] = float(i * 37 % 101) / 16.0f - 2.0f;
-  const auto plan = furl::plan::make({}, {furl::i64(count)});
   const furl::random_key key{1, 0};
-  const std::size_t blob_bytes = std::size_t(plan->size_bytes());
 
-  float* array = nullptr;
-  unsigned char* blob = nullptr;
-  if (cudaMalloc(&array, count * sizeof(float)) != cudaSuccess ||
-      cudaMalloc(&blob, blob_bytes) != cudaSuccess ||
-      cudaMemcpy(array, x.data(), count * sizeof(float), cudaMemcpyHostToDevice) != cudaSuccess)
-    return false;
-  const furl::block_layout layout(*plan);
-  relu_compress<<<layout.num_blocks(), layout.num_threads(), layout.shared_bytes()>>>(
-      layout, array, array, blob, key);
+  float* const in = on_device<float>(count);
+  float* const out = on_device<float>(count);
+  auto* const blob = on_device<unsigned char>(plan->size_bytes());
   std::vector<float> y(count);
-  std::vector<unsigned char> made(blob_bytes);
-  const bool copied =
-      cudaMemcpy(y.data(), array, count * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess &&
-      cudaMemcpy(made.data(), blob, blob_bytes, cudaMemcpyDeviceToHost) == cudaSuccess;
-  if (cudaFree(array) != cudaSuccess || cudaFree(blob) != cudaSuccess || !copied) return false;
+  std::vector<float> gradient(count);
+  std::vector<unsigned char> made(plan->size_bytes());
+  bool good =
+      in != nullptr && out != nullptr && blob != nullptr &&
+      cudaMemcpy(in, x.data(), count * sizeof(float), cudaMemcpyHostToDevice) == cudaSuccess &&
+      silu(*plan, in, out, blob, key, nullptr) &&
+      cudaMemcpy(y.data(), out, count * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess &&
+      cudaMemcpy(made.data(), blob, made.size(), cudaMemcpyDeviceToHost) == cudaSuccess;
+  if (good) {  // y as the gradient of the output
+    const furl::block_layout layout(*plan);
+    furl::with_path(layout.means.path, [&](auto path) {
+      silu_backward<path><<<layout.num_blocks(), layout.num_threads(), layout.shared_bytes()>>>(
+          layout, blob, out, in);
+    });
+    good = cudaMemcpy(gradient.data(), in, count * sizeof(float), cudaMemcpyDeviceToHost) ==
+           cudaSuccess;
+  }
+  good = cudaFree(in) == cudaSuccess && cudaFree(out) == cudaSuccess &&
+         cudaFree(blob) == cudaSuccess && good;
 
-  std::vector<unsigned char> expected(blob_bytes);
-  for (float& value : x) value = value > 0.0f ? value : 0.0f;
-  return furl::host::compress(*plan, x, expected, key).ok() && y == x && made == expected;
+  std::vector<unsigned char> expected(made.size());
+  std::vector<float> kept(count);
+  good = good && furl::host::compress(*plan, x, expected, key).ok() && made == expected &&
+         furl::host::decompress(*plan, expected, kept).ok();
+  for (std::size_t i = 0; i < count && good; ++i) {
+    const float sigmoid = 1.0f / (1.0f + std::exp(-kept[i]));
+    good = is_near(y[i], x[i] / (1.0f + std::exp(-x[i]))) &&
+           is_near(gradient[i], y[i] * sigmoid * (1.0f + kept[i] * (1.0f - sigmoid)));
+  }
+  return good;
 }
 
 }  // namespace
@@ -69,7 +135,8 @@ int main() {
     std::puts("no CUDA device");
     return std::getenv("FURL_REQUIRE_DEVICE") != nullptr ? 1 : 0;
   }
-  const bool same = agrees_with_host();
+  const bool same = agrees_with_host({}) && agrees_with_host({1, 1, 1, 8}) &&
+                    agrees_with_host({1, 1, 8, 8}) && agrees_with_host({1, 1, 8, 1});
   std::puts(same ? "the same bytes" : "DIFFERENT");
   return same ? 0 : 1;
 }

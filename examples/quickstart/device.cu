@@ -6,13 +6,13 @@
 // [quickstart]
 #include "furl/compress.cuh"
 
-// Forward pass: keeps x (NCHW, on the device) in about 2 bits per value. Each call takes a new key.
+// Forward pass: keeps x (NCHW, on the device) in about 2 bits per value. Each call needs a new key.
 furl::result<furl::stash> save(const furl::extents& shape, const float* x, furl::random_key key,
                                cudaStream_t stream) {
   furl::codec codec;            // 2 bits, groups of 256, stochastic rounding: ActNN
-  codec.window = {1, 1, 8, 8};  // and the mean of every 8 x 8 cell kept apart: DIVISION
-  const auto plan = furl::plan::make(codec, shape);  // all sizes, before the data
-  if (!plan) return plan.status();                   // says which argument is wrong, and why
+  codec.window = {1, 1, 8, 8};  // subtract the mean of every 8 x 8 cell first: DIVISION
+  const auto plan = furl::plan::make(codec, shape);
+  if (!plan) return plan.status();  // says which argument is wrong, and why
   return furl::stash::compress(*plan, {x, plan->num_elements()}, key, stream);
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// For builders: what a kernel of one's own is made of. Start with block/compress.cuh, whose
+// For builders: the parts of a kernel of your own. Start with block/compress.cuh, whose
 // block_compress shows the pattern, and with examples/fuse.
 
 #include "furl/block/average_pool.cuh"

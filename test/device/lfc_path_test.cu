@@ -6,9 +6,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 #include <string>
 
+#include "device/buffer.cuh"
+#include "furl/block/compress.cuh"
+#include "furl/block/decompress.cuh"
 #include "furl/block/layout.cuh"
 #include "furl/plan.hpp"
 
@@ -98,6 +102,48 @@ TEST(LfcPath, SharedMemoryHoldsEveryRun) {
     }
   }
   EXPECT_GT(checked, 10000);
+}
+
+__global__ void compress_without_window(block_layout layout, const float* x, u8* blob) {
+  const tile_run run(layout);
+  const block_compress<lfc_path::none> block(layout, run, nullptr);
+  tile_fragment<float> values;
+  block.load(array_elements<float>{x}, blob, values);
+  if (run.count > 0) block.compress(values, random_key{}, blob);
+}
+
+__global__ void decompress_without_window(block_layout layout, const u8* blob, float* y) {
+  const tile_run run(layout);
+  const block_decompress<lfc_path::none> block(layout, run, nullptr, blob);
+  tile_fragment<float> values;
+  if (run.count > 0 && block.load(values)) store_tile(y, run.count, values);
+}
+
+/// Ends the process: with 1 if the device has failed.
+template <class Kernel, class... Arguments>
+void run_alone(Kernel* kernel, const block_layout& layout, Arguments... arguments) {
+  kernel<<<layout.num_blocks(), layout.num_threads(), layout.shared_bytes()>>>(layout,
+                                                                               arguments...);
+  std::_Exit(cudaDeviceSynchronize() == cudaSuccess ? 0 : 1);
+}
+
+// A process for each: the error takes the device's memory with it.
+TEST(LfcPath, KernelsOfAnotherPathEndWithAnError) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto run_both = [](const extents& window, int code) {
+    codec c;
+    c.window = window;
+    const plan p = *plan::make(c, {10, 64});
+    const device_array<float> x(std::vector<float>(640, 1.0f));
+    const device_buffer blob(std::vector<u8>(p.size_bytes()));
+    const block_layout layout(p);
+    EXPECT_EXIT(run_alone(compress_without_window, layout, x.as<const float>(), blob.data()),
+                testing::ExitedWithCode(code), "");
+    EXPECT_EXIT(run_alone(decompress_without_window, layout, blob.data(), x.as<float>()),
+                testing::ExitedWithCode(code), "");
+  };
+  run_both({}, 0);
+  run_both({1, 8}, 1);
 }
 
 }  // namespace

@@ -108,17 +108,12 @@ __global__ void negate_by_signs(furl::blob_layout layout, const unsigned char* b
 // [snippet load_codes]
 
 // [snippet pool_cells]
-// Writes all means of a tensor: the kernel before one with lfc_path::table.
+// Writes all means of a tensor, before a kernel with lfc_path::table: a thread for each cell.
 __global__ void pool_all(furl::cell_list cells, furl::block_layout layout, const float* x,
                          unsigned char* blob) {
   const furl::array_elements<float> elements{x};
   furl::pool_cells(elements, cells, 0, cells.grid.num_cells(), layout.meta,
                    blob + layout.lfc_offset);
-}
-void write_means(const furl::plan& plan, const float* x, unsigned char* blob) {
-  const furl::cell_list cells(plan.grid());
-  const auto blocks = unsigned((plan.num_cells() + 127) / 128);
-  pool_all<<<blocks, 128>>>(cells, furl::block_layout(plan), x, blob);
 }
 // [snippet pool_cells]
 
@@ -154,9 +149,14 @@ __global__ void __launch_bounds__(furl::block_compress<Path>::max_threads)
   furl::store_tile(y + run.tile * furl::tile_elements, run.count, values);
   block.compress(values, furl::random_key{1, 2}, blob);
 }
-void launch(const furl::block_layout& layout, const float* x, float* y, unsigned char* blob) {
-  const unsigned blocks = layout.num_blocks();  // 0 for an empty tensor, which has no launch
+void launch(const furl::plan& plan, const float* x, float* y, unsigned char* blob) {
+  const furl::block_layout layout(plan);
+  const unsigned blocks = layout.num_blocks();
   const unsigned threads = layout.num_threads();
+  if (blocks == 0) return;                         // an empty tensor
+  if (layout.means.path == furl::lfc_path::table)  // pool_all is the example of pool_cells
+    pool_all<<<unsigned((plan.num_cells() + 127) / 128), 128>>>(furl::cell_list(plan.grid()),
+                                                                layout, x, blob);
   furl::with_path(layout.means.path, [&](auto path) {
     copy_compress<path><<<blocks, threads, layout.shared_bytes()>>>(layout, x, y, blob);
   });
@@ -297,19 +297,6 @@ TEST(Snippets, StoreCodesAndLoadCodes) {
   EXPECT_EQ(y.read_back(), x);
 }
 
-TEST(Snippets, PoolCells) {
-  const plan p = with_window({1, 1, 16, 16});
-  const auto x = wave(p.num_elements(), 37);
-  const device_array in(x);
-  const device_buffer blob(p.size_bytes());
-  const device_array<float> y(x.size());
-  const block_layout layout(p);
-  ASSERT_EQ(layout.means.path, lfc_path::table);
-  write_means(p, in.as<const float>(), blob.data());
-  launch(layout, in.as<const float>(), y.as<float>(), blob.data());
-  EXPECT_EQ(blob.bytes(), compressed(p, x));
-}
-
 TEST(Snippets, CompressTile) {
   auto x = wave(length, 37);
   const auto other = wave(length, 11);
@@ -323,17 +310,17 @@ TEST(Snippets, CompressTile) {
   EXPECT_EQ(blob.bytes(), compressed(p, x));
 }
 
-TEST(Snippets, BlockCompressAndBlockDecompress) {
-  for (const extents& window :
-       {extents{}, extents{1, 1, 1, 8}, extents{1, 1, 8, 8}, extents{1, 1, 8, 1}}) {
+TEST(Snippets, BlockCompressAndBlockDecompressAndPoolCells) {
+  for (const extents& window : {extents{}, extents{1, 1, 1, 8}, extents{1, 1, 8, 8},
+                                extents{1, 1, 8, 1}, extents{1, 1, 16, 16}}) {
     const plan p = with_window(window);
     const auto x = wave(p.num_elements(), 37);
     const device_array in(x);
     const device_array<float> copy(x.size());
     const device_buffer blob(p.size_bytes());
     const device_array<float> y(x.size());
+    launch(p, in.as<const float>(), copy.as<float>(), blob.data());
     const block_layout layout(p);
-    launch(layout, in.as<const float>(), copy.as<float>(), blob.data());
     with_path(layout.means.path, [&](auto path) {
       decompress_scaled<path><<<layout.num_blocks(), layout.num_threads(), layout.shared_bytes()>>>(
           layout, blob.data(), 2.0f, y.as<float>());

@@ -210,17 +210,12 @@ __device__ __forceinline__ float pool_cell(const Source& x, const cell_list& cel
 /// Sync    : none.
 /// Post    : the values of the cells are written in the type `meta` (layout.meta).
 /// @code
-/// // Writes all means of a tensor: the kernel before one with lfc_path::table.
+/// // Writes all means of a tensor, before a kernel with lfc_path::table: a thread for each cell.
 /// __global__ void pool_all(furl::cell_list cells, furl::block_layout layout, const float* x,
 ///                          unsigned char* blob) {
 ///   const furl::array_elements<float> elements{x};
 ///   furl::pool_cells(elements, cells, 0, cells.grid.num_cells(), layout.meta,
 ///                    blob + layout.lfc_offset);
-/// }
-/// void write_means(const furl::plan& plan, const float* x, unsigned char* blob) {
-///   const furl::cell_list cells(plan.grid());
-///   const auto blocks = unsigned((plan.num_cells() + 127) / 128);
-///   pool_all<<<blocks, 128>>>(cells, furl::block_layout(plan), x, blob);
 /// }
 /// @endcode
 template <class Source>

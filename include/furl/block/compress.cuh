@@ -3,8 +3,8 @@
 #pragma once
 
 // ONE WARP. From a tile in registers to its part of the blob: ranges of its groups, their metadata,
-// random bits, codes, packing (FORMAT.md, A3 to A6). Every element is touched once, and never
-// leaves the registers in between. ONE BLOCK. The same for a run of tiles, with the means of cells.
+// random bits, codes, packing (FORMAT.md, A3 to A6). Elements stay in registers throughout.
+// ONE BLOCK. The same for a run of tiles, with the means of cells.
 
 #include "furl/block/codes.cuh"
 #include "furl/block/elements.cuh"
@@ -124,13 +124,10 @@ __device__ __forceinline__ void compress_tile(const tile_fragment<T>& x, int cou
   compress_tile_in_range(x, tile_min_max(x, c.group), count, tile, c, key, tile_codes, metadata);
 }
 
-// ---- Tiles of a blob -------------------------------------------------------------------------
-
 /// Writes the zeros that the parts of a blob are padded with.
 /// Threads : one warp, all lanes.
 /// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
-/// Shared  : none.
-/// Sync    : none.
+/// Shared  : none. Sync : none.
 __device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blob) {
   const int lane = lane_index();
   const u64 end = lane < blob_alignment ? layout.lfc_offset : layout.size_bytes;
@@ -175,18 +172,11 @@ __device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 til
                 blob + layout.meta_offset);
 }
 
-/// Compresses a tile of elements, or of residuals, into its place in a blob, with a range for each
-/// group of the caller's choice.
-/// Threads : one warp, all lanes with the same arguments but x and range.
-/// Shapes  : tile  : the tile's index in the tensor; `count` of its elements are present.
-///           x     : the tile as load_tile leaves it: absent elements repeat the last one.
-///           range : that of the group which the lane looks after (group_of_lane). If both numbers
+/// Compresses a tile into its place in a blob, with a range of the caller's choice for each group.
+/// Everything else is as for compress_tile into a blob.
+/// Shapes  : range : that of the group which the lane looks after (group_of_lane). If both numbers
 ///                   are NaN, the group is restored as NaN.
-///           blob  : global, layout.size_bytes bytes, aligned to 16.
-/// Shared  : none.
-/// Sync    : within the warp.
 /// Pre     : every element lies within its group's range, unless that is NaN.
-/// Post    : the tile's codes and metadata are written, and by tile 0 what pads the blob's parts.
 template <class T>
 __device__ __forceinline__ void compress_tile_in_range(const blob_layout& layout, i64 tile,
                                                        int count, const tile_fragment<T>& x,
@@ -198,10 +188,9 @@ __device__ __forceinline__ void compress_tile_in_range(const blob_layout& layout
                          blob + layout.meta_offset);
 }
 
-/// Compresses a block's run of tiles, with or without means (LFC), in a kernel of one's own:
-/// elements are loaded, can be used and stored elsewhere while they are in registers, and are
-/// compressed. With means this is DIVISION (Wang et al., ICML 2023), without them ActNN (Chen et
-/// al., ICML 2021).
+/// Compresses a block's run of tiles in a kernel of your own: elements are loaded, can be used and
+/// stored elsewhere while they are in registers, and are compressed. With means (LFC) this is
+/// DIVISION (Wang et al., ICML 2023), without them ActNN (Chen et al., ICML 2021).
 /// Path    : layout.means.path, for which the kernel is compiled (with_path).
 /// Threads : one-dimensional blocks of layout.num_threads() threads, layout.num_blocks() of them.
 /// Shared  : layout.shared_bytes() bytes of dynamic shared memory, aligned to 16.
@@ -219,9 +208,14 @@ __device__ __forceinline__ void compress_tile_in_range(const blob_layout& layout
 ///   furl::store_tile(y + run.tile * furl::tile_elements, run.count, values);
 ///   block.compress(values, furl::random_key{1, 2}, blob);
 /// }
-/// void launch(const furl::block_layout& layout, const float* x, float* y, unsigned char* blob) {
-///   const unsigned blocks = layout.num_blocks();  // 0 for an empty tensor, which has no launch
+/// void launch(const furl::plan& plan, const float* x, float* y, unsigned char* blob) {
+///   const furl::block_layout layout(plan);
+///   const unsigned blocks = layout.num_blocks();
 ///   const unsigned threads = layout.num_threads();
+///   if (blocks == 0) return;                         // an empty tensor
+///   if (layout.means.path == furl::lfc_path::table)  // pool_all is the example of pool_cells
+///     pool_all<<<unsigned((plan.num_cells() + 127) / 128), 128>>>(furl::cell_list(plan.grid()),
+///                                                                 layout, x, blob);
 ///   furl::with_path(layout.means.path, [&](auto path) {
 ///     copy_compress<path><<<blocks, threads, layout.shared_bytes()>>>(layout, x, y, blob);
 ///   });
@@ -233,19 +227,30 @@ class block_compress {
   /// The most threads that layout.num_threads() asks for, for __launch_bounds__.
   static constexpr int max_threads = warp_threads * detail::max_tiles(Path);
 
-  /// Every thread of the block constructs one, with the same arguments. There is no barrier.
+  /// Every thread of the block constructs one, with the same arguments, to which it refers. There
+  /// is no barrier. A Path other than layout.means.path ends the kernel with an error (__trap).
   __device__ __forceinline__ block_compress(const block_layout& layout, const tile_run& run,
                                             void* shared)
+      : block_compress(detail::layout_of_path<Path>(layout), run, shared, detail::known_path{}) {}
+  /// The same without that error, which costs three instructions a thread.
+  __device__ __forceinline__ block_compress(const block_layout& layout, const tile_run& run,
+                                            void* shared, detail::known_path)
       : layout_(layout), run_(run), means_(layout, run, shared) {}
+  /// A temporary would be gone before it is used.
+  block_compress(const block_layout&&, const tile_run&, void*) = delete;
+  /// Likewise.
+  block_compress(const block_layout&, const tile_run&&, void*) = delete;
 
-  /// Loads the warp's tile, and works out the means that the block's elements have part in.
+  /// Loads the warp's tile, and works out the means that the block's elements contribute to.
   /// Threads : one block, all threads.
   /// Shapes  : source : array_elements or mapped_elements of all elements of the tensor.
   ///           blob   : global, layout.size_bytes bytes, aligned to 16.
   /// Shared  : that of the object.
   /// Sync    : the block, unless there are no means.
   /// Result  : v, in warps whose run.count is positive; absent elements repeat the last one.
-  /// Pre     : with lfc_path::table, pool_cells has written the blob's LFC in a kernel before.
+  /// Pre     : with a window, this kernel writes nothing that `source` reads: other blocks read it
+  ///           too. A kernel that works in place is for plans without a window.
+  ///           With lfc_path::table, pool_cells has written the blob's LFC in a kernel before.
   template <class Source>
   __device__ __forceinline__ void load(const Source& source, u8* blob,
                                        tile_fragment<float>& v) const {

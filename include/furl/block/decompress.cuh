@@ -111,7 +111,7 @@ __device__ __forceinline__ bool load_coded_tile(const blob_layout& layout, i64 t
   return true;
 }
 
-/// Decompresses a block's run of tiles, with or without means (LFC), in a kernel of one's own.
+/// Decompresses a block's run of tiles, with or without means (LFC), in a kernel of your own.
 /// Path    : layout.means.path, for which the kernel is compiled (with_path).
 /// Threads : one-dimensional blocks of layout.num_threads() threads, layout.num_blocks() of them.
 /// Shared  : layout.shared_bytes() bytes of dynamic shared memory, aligned to 16.
@@ -138,15 +138,24 @@ class block_decompress {
   /// The most threads that layout.num_threads() asks for, for __launch_bounds__.
   static constexpr int max_threads = warp_threads * detail::max_tiles(Path);
 
-  /// Makes the means of the run's elements known to its warps.
-  /// Threads : one block, all threads with the same arguments.
-  /// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
-  /// Sync    : the block, if the means go through shared memory.
+  /// Makes the means of the run's elements known to its warps. It refers to layout and run from
+  /// then on. A Path other than layout.means.path ends the kernel with an error (__trap). Threads :
+  /// one block, all threads with the same arguments. Shapes  : blob : global, layout.size_bytes
+  /// bytes, aligned to 16. Sync    : the block, if the means go through shared memory.
   __device__ __forceinline__ block_decompress(const block_layout& layout, const tile_run& run,
                                               void* shared, const u8* blob)
+      : block_decompress(detail::layout_of_path<Path>(layout), run, shared, blob,
+                         detail::known_path{}) {}
+  /// The same without that error, which costs three instructions a thread.
+  __device__ __forceinline__ block_decompress(const block_layout& layout, const tile_run& run,
+                                              void* shared, const u8* blob, detail::known_path)
       : layout_(layout), run_(run), blob_(blob), means_(layout, run, shared) {
     means_.spread(blob + layout.lfc_offset);
   }
+  /// A temporary would be gone before it is used.
+  block_decompress(const block_layout&&, const tile_run&, void*, const u8*) = delete;
+  /// Likewise.
+  block_decompress(const block_layout&, const tile_run&&, void*, const u8*) = delete;
 
   /// Calls function(row, values) for every row of the warp's tile, with the restored values of the
   /// lane's four elements: a float[4] that the function may change.

@@ -36,8 +36,8 @@ struct array_elements {
 };
 
 /// The same with function(value, index) in place of each element, as f32 rounded to T, so that
-/// what is compressed is what store_tile_as<T> would write. Elements are worked out anew by every
-/// thread that needs them: the function must give the same each time.
+/// what is compressed is what store_tile_as<T> would write. Every thread that needs an element
+/// computes it again: the function must give the same each time.
 template <class T, class Function>
 struct mapped_elements {
   const T* x;         // the first

@@ -3,8 +3,8 @@
 #pragma once
 
 // What a kernel needs to know of a plan, made on the host and passed to it as a small plain value:
-// where the parts of the blob are, how they are coded, and how the blocks of a grid come by the
-// means of cells (the LFC). It also says how to launch the grid.
+// where the parts of the blob are, how they are coded, and how the blocks of a grid get the means
+// of cells (the LFC). It also says how to launch the grid.
 
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
@@ -13,6 +13,7 @@
 #include "furl/types.hpp"
 
 #if !defined(__CUDACC_RTC__)
+#include <cassert>
 #include <type_traits>
 
 #include "furl/plan.hpp"
@@ -121,13 +122,15 @@ struct tile_range {
 /// All that the kernels of a plan need: to be made on the host, once for a plan, and passed to the
 /// kernel by value.
 struct block_layout : blob_layout {
-  lfc_source means;  // how blocks come by the means
+  lfc_source means;  // how blocks get the means
 
   block_layout() = default;
 #if !defined(__CUDACC_RTC__)
-  /// Of a plan that make or make_mixed has made; options: tile_bits and tile_index of a mixed one.
+  /// Of a plan that make or make_mixed has made. A mixed plan needs options with its tile_bits and
+  /// tile_index, which the kernel reads: without NDEBUG, this is asserted.
   FURL_HIDDEN explicit constexpr block_layout(const plan& p, const options& o = {})
       : blob_layout(p, o) {
+    assert(bits != 0 || num_tiles == 0 || (tile_bits != nullptr && tile_index != nullptr));
     if (p.has_lfc() && p.num_elements() > 0) {
       means = choose_lfc_source(p.grid());
     } else {
@@ -191,6 +194,21 @@ struct tile_run {
     return run;
   }
 };
+
+namespace detail {
+
+/// Says that a kernel's path is that of its layout, as with_path sees to.
+struct known_path {};
+
+/// The layout, of a kernel that is compiled for its path. Any other would write a wrong blob, so it
+/// is ended by an error.
+template <lfc_path Path>
+__device__ __forceinline__ const block_layout& layout_of_path(const block_layout& layout) {
+  if (layout.means.path != Path) __trap();
+  return layout;
+}
+
+}  // namespace detail
 
 #if !defined(__CUDACC_RTC__)
 

@@ -153,7 +153,7 @@ struct raw_bits<T, 2> {
   using type = u16;  // for two bytes
 };
 
-/// Four elements from `first` on; in place of those from `count` on the last one before.
+/// Four elements from `first` on. Those at `count` or beyond repeat element count - 1.
 template <class T>
 __device__ __forceinline__ void load_elements(const T* tile, int first, int count,
                                               u32 (&word)[sizeof(T)]) {

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(block_compress<Path>::max_threads,
                       key_argument key_source, range_map given) {
   extern __shared__ float4 shared[];
   tile_run run(layout, tiles);
-  const block_compress<Path> block(layout, run, shared);
+  const block_compress<Path> block(layout, run, shared, detail::known_path{});
   tile_fragment<float> elements;
   block.load(array_elements<T>{x}, blob, elements);
   if (run.count == 0) return;
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(block_decompress<Path>::max_threads, detail::m
     decompress_with_lfc(block_layout layout, const u8* blob, T* y) {
   extern __shared__ float4 shared[];
   const tile_run run(layout);
-  const block_decompress<Path> block(layout, run, shared, blob);
+  const block_decompress<Path> block(layout, run, shared, blob, detail::known_path{});
   if (run.count == 0) return;
   T* const tile = y + run.tile * tile_elements;
   tile_fragment<T> out;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which way the blocks of a kernel come by the means of cells (the LFC), chosen from the shape
+// The path by which the blocks of a kernel get the means of cells (the LFC), chosen from the shape
 // alone.
 
 #include "furl/config.hpp"
@@ -64,7 +64,7 @@ struct lfc_slots {
   u32 skew;  // elements before the first of the first band that the slots begin with
 };
 
-/// Ways to come by the means of cells, of which a kernel has one as a template parameter.
+/// The paths by which a kernel gets the means of cells. It has one as a template parameter.
 enum class lfc_path : u8 {
   none,     // there are no means
   lanes,    // cells in the registers of neighbouring lanes

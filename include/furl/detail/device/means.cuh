@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE BLOCK. The means of a run's elements (FORMAT.md, A2), by each way that there is to come by
-// them, under one face:
+// ONE BLOCK. The means of a run's elements (FORMAT.md, A2), by each path, under one
+// interface:
 //   load(source, lfc, v)      the warp's tile, and what the means take of the block's elements
 //   subtract(lfc, v)          residuals of the warp's tile; the means that the run owns are written
 //   spread(lfc)               in place of load, where the means are in the blob already
