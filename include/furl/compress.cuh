@@ -3,13 +3,13 @@
 #pragma once
 
 // Compression in device memory, for callers: start here. detail/device/kernels.cuh has what is
-// launched. compress.hpp has the same calls for host memory, and the contract of each in full.
+// launched. compress.hpp has the same calls for host memory, and documents each in full.
 //
-// All calls work on the stream that they are given, which may be one that is being captured. They
-// allocate nothing, wait for nothing and keep no state. Arguments are checked before the first
-// launch: what is refused has written nothing. Where the runtime refuses a launch (error::cuda),
-// launches before it may have written. The stream's device need not be the current one if toolkit
-// and driver are of CUDA 12.8 or later; before that it must be.
+// All calls work on the stream that they are given, which may be one that is being captured, and
+// wait for nothing. Only a stash allocates memory, from its allocator. Arguments are checked before
+// the first launch: a call that is refused has written nothing. Where the runtime refuses a launch
+// (error::cuda), launches before it may have written. The stream's device need not be the current
+// one if toolkit and driver are of CUDA 12.8 or later; before that it must be.
 
 #include "furl/config.hpp"
 #include "furl/detail/checks.hpp"
@@ -56,8 +56,8 @@ status decompress_to(const plan& p, const_bytes blob, values y, cudaStream_t str
 /// x    : device, plan.num_elements() elements of any dtype, aligned to one element; to four, it is
 ///        fast.
 /// blob : device, plan.size_bytes() bytes or more, of which the first plan.size_bytes() are
-///        written, padding included; aligned to 16 bytes; apart from x.
-/// key  : of the random stream; each compression takes another. Nearest rounding does not use it.
+///        written, padding included; aligned to 16 bytes; disjoint from x.
+/// key  : of the random stream; each compression needs a new one. Nearest rounding does not use it.
 /// Errors: see status; nothing is launched for a bad argument.
 template <class Architectures = kernel::architectures>
 status compress(const plan& p, const_values x, bytes blob, random_key key, cudaStream_t stream,
@@ -87,7 +87,7 @@ status compress(const plan& p, const_values x, bytes blob, random_key key, cudaS
 /// Decompresses blob into y, on a stream. As furl::host::decompress, with the same values.
 /// blob : device, the plan.size_bytes() bytes that compress wrote; aligned to 16 bytes.
 /// y    : device, plan.num_elements() elements of any dtype, whatever x had, aligned to one
-///        element; to four, it is fast. All of them are written; apart from the blob.
+///        element; to four, it is fast. All of them are written; disjoint from the blob.
 /// Errors: see status; nothing is launched for a bad argument.
 template <class Architectures = kernel::architectures>
 status decompress(const plan& p, const_bytes blob, values y, cudaStream_t stream,
@@ -108,7 +108,7 @@ status decompress_add(const plan& p, const_bytes blob, values y, cudaStream_t st
 /// dropped. As furl::host::pack.
 /// p     : from plan::make_codes.
 /// codes : device, plan.num_elements() bytes; aligned to 4, it is fast.
-/// blob  : device, plan.size_bytes() bytes or more; aligned to 16 bytes; apart from codes.
+/// blob  : device, plan.size_bytes() bytes or more; aligned to 16 bytes; disjoint from codes.
 /// Errors: see status; nothing is launched for a bad argument.
 template <class Architectures = kernel::architectures>
 status pack(const plan& p, const_bytes codes, bytes blob, cudaStream_t stream,
@@ -122,7 +122,7 @@ status pack(const plan& p, const_bytes codes, bytes blob, cudaStream_t stream,
 
 /// The inverse of pack: one code per byte, on a stream. As furl::host::unpack.
 /// blob  : device, the plan.size_bytes() bytes that pack wrote; aligned to 16 bytes.
-/// codes : device, plan.num_elements() bytes, all of them written; apart from the blob.
+/// codes : device, plan.num_elements() bytes, all of them written; disjoint from the blob.
 /// Errors: see status; nothing is launched for a bad argument.
 template <class Architectures = kernel::architectures>
 status unpack(const plan& p, const_bytes blob, bytes codes, cudaStream_t stream,
@@ -165,8 +165,8 @@ struct allocator {
 
 /// Move-only owner of a blob and the plan it was made with. It can be restored any number of times,
 /// from any thread and on any stream of its device, several at once. The stream that it was made on
-/// must outlive it. Work on other streams waits for that one first, and ends before the stash does:
-/// ordering streams is the caller's, as with any memory.
+/// must outlive it. Work on other streams must wait for that one first, and must end before the
+/// stash is destroyed: ordering streams is up to the caller, as with any memory.
 class stash {
  public:
   stash() = default;  // of an empty tensor

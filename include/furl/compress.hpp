@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// FOR CALLERS. Compression in host memory, on the CPU: start here. compress and decompress fold the
-// elements of a tensor, pack and unpack codes that are there already, and a stash owns what one of
-// them has made. Tiles are worked on in parallel by the threads of a pool, with the same bytes for
-// any number of threads. Calls for device memory are in compress.cuh.
+// FOR CALLERS. Compression in host memory, on the CPU: start here. compress and decompress code the
+// elements of a tensor, pack and unpack take codes that exist already, and a stash owns what one of
+// them has made. The threads of a pool work on tiles in parallel, with the same bytes for any
+// number of threads. Calls for device memory are in compress.cuh.
 //
-// No call here allocates memory, and each takes less than 32 KiB of stack, in every thread.
+// Only a stash allocates memory, from its allocator. Each call takes less than 32 KiB of stack in
+// every thread.
 
 #include <cstring>
 #include <new>
@@ -30,7 +31,7 @@ namespace furl::host {
 
 /// Compresses the tensor x into a blob, as ActNN (Chen et al., ICML 2021): each group of
 /// codec.group consecutive elements has its smallest value and a step, and each element a code of
-/// codec.bits bits. With codec.window the means of cells are taken off first and stored too, as
+/// codec.bits bits. With codec.window the means of cells are subtracted first and stored too, as
 /// DIVISION (Wang et al., ICML 2023). The same arguments give the same bytes on every machine and
 /// device.
 ///
@@ -39,13 +40,13 @@ namespace furl::host {
 ///        alignment. It is not changed.
 /// blob : in host memory, aligned to 16 bytes: plan.size_bytes() bytes or more, of which the first
 ///        plan.size_bytes() are written, padding included. It must not overlap x.
-/// key  : of the random stream that stochastic rounding draws from. Give each compression another
+/// key  : of the random stream that stochastic rounding draws from. Give each compression a new
 ///        seed or offset. Nearest rounding does not use it.
 /// o    : the threads; for a mixed plan the bits of each tile; given ranges, if any.
 ///
 /// Returns success, or which argument was refused and why; then nothing has been written. Values
-/// are no errors: a group that holds a NaN or an infinity decompresses to NaN, and so does a group
-/// of finite elements whose largest less its smallest is beyond the largest f32.
+/// are never errors: a group that holds a NaN or an infinity decompresses to NaN, and so does a
+/// group of finite elements whose range is beyond the largest f32.
 inline status compress(const plan& plan, const_values x, bytes blob, random_key key,
                        const options& o = {}) {
   if (const status s = furl::detail::check_coded(plan, x, "x", blob); !s) return s;

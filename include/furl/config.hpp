@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The version of the library, and that of the format (FORMAT.md), which it changes more
-// seldom.
+// The version of the library, and that of the format (FORMAT.md), which changes less often.
 
 #define FURL_VERSION_MAJOR 0
 #define FURL_VERSION_MINOR 2

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What calls take beside their arrays, and most callers leave alone: options for device memory, for
-// host memory, and ranges that are given to compress.
+// Plans (FORMAT.md): a codec says what to do with a tensor. With a shape it gives a plan, which
+// holds every size and offset of the blob. A plan is a plain value, made once, before there is any
+// data, and used for any number of tensors of that shape. As plan_bytes it can be kept beside a
+// blob that outlives the process.
 //
-// Plans (FORMAT.md): a codec says what to do with a tensor, and with its shape it gives a plan,
-// which holds every size and offset of the blob. A plan is a plain value, known before the data, to
-// be made once and used for any number of tensors of that shape; as plan_bytes it can be kept
-// beside a blob that outlives the process.
+// Also what most callers can ignore: options of calls for device memory and for host memory, and
+// ranges that are given to compress.
 
 #include "furl/config.hpp"
 #include "furl/detail/cells.hpp"
@@ -23,8 +23,8 @@ enum class range_scope : u8 { measured, tensor, channel, group };
 /// Pairs (lo, hi) of f32 to code elements with, in place of measured ranges (FORMAT.md, A3): one
 /// for a tensor as in BLPA (Chakrabarti and Moseley, NeurIPS 2019), or running ones of channels as
 /// in Mesa (Pan et al., 2021). A group is coded over the smallest range that holds those of all its
-/// elements, and elements beyond it become its ends; infinities too, but a NaN poisons its group as
-/// ever. The blob is like any other: it has the ranges in it. With a window they are ranges of the
+/// elements, and elements beyond it become its ends; infinities too, but a NaN always poisons its
+/// group. The blob is like any other: it has the ranges in it. With a window they are ranges of the
 /// residuals. A pair that is not finite or not in order poisons the groups it belongs to; the host,
 /// which can read it beforehand, refuses it.
 struct given_ranges {
@@ -78,7 +78,7 @@ class thread_pool;
 /// Options of calls for host memory.
 struct options {
   thread_pool* pool = nullptr;  // none: the calling thread alone
-  /// For a mixed plan: the bits of each tile's codes, one byte each; apart from what the call
+  /// For a mixed plan: the bits of each tile's codes, one byte each; disjoint from what the call
   /// writes.
   const_bytes tile_bits = {};
   /// For compress: ranges in place of measured ones, in host memory. Other calls refuse them.

@@ -34,7 +34,7 @@ class thread_pool {
   }
   ~thread_pool() {
     if (is_forked()) {
-      // Nothing can be destroyed: the threads are no more, and may have held a lock at the fork.
+      // Nothing can be destroyed: the threads are gone, and may have held a lock at the fork.
       (void)state_.release();
       return;
     }

@@ -65,7 +65,7 @@ struct dtype_of<bf16> {
 /// How a value between two codes is rounded (FORMAT.md, A5 and A6).
 enum class rounding : u8 { stochastic, nearest };
 
-/// A random stream. Every compression takes another pair; offsets need only differ.
+/// A random stream. Every compression needs a new pair; a new offset is enough.
 struct random_key {
   u64 seed = 0;    // the key of Philox
   u64 offset = 0;  // the upper half of its counter
@@ -95,8 +95,9 @@ enum class error : u8 {
   cuda,           // a call of the CUDA runtime failed; value is its cudaError_t
 };
 
-/// What became of a call: no error, or which argument was refused and why. Nothing has been written
-/// when it is an error. Plain value; the two strings are literals.
+/// The outcome of a call: no error, or which argument was refused and why. A call that returns an
+/// error has written nothing; only with error::cuda, launches before the failed one may have. A
+/// plain value; the two strings are literals.
 struct [[nodiscard]] status {
   error code = error::none;   // what kind of error
   const char* argument = "";  // as spelt in the signature, e.g. "codec.bits"

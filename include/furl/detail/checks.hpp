@@ -33,7 +33,7 @@ inline bool overlap(const void* a, u64 a_bytes, const void* b, u64 b_bytes) {
   return a_begin < b_begin + b_bytes && b_begin < a_begin + a_bytes;
 }
 
-/// An output that is apart from every input. Empty arrays are apart from all.
+/// An output that is disjoint from every input. Empty arrays are disjoint from all others.
 inline status check_apart(const named_bytes& output, ::std::initializer_list<named_bytes> inputs,
                           const char* limit) {
   for (const named_bytes& input : inputs)
@@ -181,7 +181,7 @@ inline status check_no_index(const options& o) {
           "goes with a plan from plan::make_mixed only"};
 }
 
-/// Of compress, decompress and decompress_add, whose output is apart from what options name.
+/// Of compress, decompress and decompress_add, whose output is disjoint from what options name.
 inline status check_options(const plan& p, const options& o, const named_bytes& output) {
   if (const status s = check_tile_bits(p, o.tile_bits); !s) return s;
   if (p.kind() != plan_kind::mixed) {
@@ -261,7 +261,7 @@ inline status check_options_without_ranges(const plan& p, const options& o,
   return {};
 }
 
-/// Scratch memory that a call writes. What it must be apart from is the caller's to check.
+/// Scratch memory that a call writes. What it must be disjoint from is the caller's to check.
 inline status check_workspace(bytes workspace, u64 needed_bytes, const char* limit) {
   if (needed_bytes == 0) return {};
   if (workspace.size_bytes < needed_bytes)

@@ -4,7 +4,7 @@
 
 // Activations whose backward pass needs one bit per element, or none: ReLU with its mask, and
 // dropout with a mask or with nothing kept but its rate and key (FORMAT.md, A10), in device memory.
-// extra/activation.hpp has the same calls for host memory, and the contract of each in full. What
+// extra/activation.hpp has the same calls for host memory, and documents each in full. What
 // compress.cuh says of streams, launches and errors holds here too. Kernels have one warp a tile.
 
 #include "furl/block/tile.cuh"
@@ -158,8 +158,8 @@ status launch_dropout(const plan& codes, const_values x, double p, values y, byt
 /// As furl::host::relu, with the same values.
 /// x    : device, plan.num_elements() elements of any dtype, aligned to one element; to four, it is
 ///        fast.
-/// y    : device, as many elements of x's dtype, aligned likewise; x itself, or apart from it.
-/// blob : device, plan.size_bytes() bytes or more, aligned to 16 bytes, apart from x and y.
+/// y    : device, as many elements of x's dtype, aligned likewise; x itself, or disjoint from it.
+/// blob : device, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
 /// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
 /// argument.
 template <class Architectures = kernel::architectures>
@@ -190,7 +190,7 @@ status relu(const plan& p, const_values x, values y, bytes blob, cudaStream_t st
 /// As furl::host::dropout, with the same values. Nothing is kept: the backward pass is the same
 /// call with the same p and key on the gradient.
 /// x   : device, any number of elements of any dtype, aligned to one element; to four, it is fast.
-/// y   : device, as many elements of x's dtype, aligned likewise; x itself, or apart from it.
+/// y   : device, as many elements of x's dtype, aligned likewise; x itself, or disjoint from it.
 /// key : of the random stream; options.device_key takes its place.
 /// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
 /// argument.
@@ -204,7 +204,7 @@ status dropout(const_values x, double p, values y, random_key key, cudaStream_t 
 /// Drops elements as the dropout without a plan does, on a stream, and writes the mask of those
 /// that are kept. As furl::host::dropout with a mask, with the same values.
 /// codes : from plan::make_codes with 1 bit, of as many elements as x and y.
-/// blob  : device, codes.size_bytes() bytes or more, aligned to 16 bytes, apart from x and y.
+/// blob  : device, codes.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
 /// x, p, y, key, options and errors are as without a plan.
 template <class Architectures = kernel::architectures>
 status dropout(const plan& codes, const_values x, double p, values y, bytes blob, random_key key,

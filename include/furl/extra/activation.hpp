@@ -120,8 +120,8 @@ void drop_tile(const_values x, const dropout_rate& rate, values y, random_key ke
 /// unpack_multiply with positive_codebook().
 /// p    : from plan::make_codes with 1 bit.
 /// x    : host, plan.num_elements() elements of any dtype, at any alignment.
-/// y    : host, as many elements of x's dtype; x itself, or apart from it.
-/// blob : host, plan.size_bytes() bytes or more, aligned to 16 bytes, apart from x and y.
+/// y    : host, as many elements of x's dtype; x itself, or disjoint from it.
+/// blob : host, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
 /// pool : threads to work with; none: the calling thread alone.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status relu(const plan& p, const_values x, values y, bytes blob,
@@ -151,8 +151,8 @@ inline status relu(const plan& p, const_values x, values y, bytes blob,
 /// with the same p and key on the gradient.
 /// x    : host, any number of elements of any dtype, at any alignment.
 /// p    : at least 0 and below 1 - 2^-17. It is rounded to a multiple of 2^-16, in the scale too.
-/// y    : host, as many elements of x's dtype; x itself, or apart from it.
-/// key  : of the random stream; each dropout takes another.
+/// y    : host, as many elements of x's dtype; x itself, or disjoint from it.
+/// key  : of the random stream; each dropout needs a new one.
 /// pool : threads to work with; none: the calling thread alone.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status dropout(const_values x, double p, values y, random_key key,
@@ -175,7 +175,7 @@ inline status dropout(const_values x, double p, values y, random_key key,
 /// Drops elements as the dropout without a plan does, and writes the mask of those that are kept.
 /// The backward pass is unpack_multiply with dropout_codebook(p).
 /// codes : from plan::make_codes with 1 bit, of as many elements as x and y.
-/// blob  : host, codes.size_bytes() bytes or more, aligned to 16 bytes, apart from x and y.
+/// blob  : host, codes.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
 /// x, p, y, key, pool and errors are as without a plan.
 inline status dropout(const plan& codes, const_values x, double p, values y, bytes blob,
                       random_key key, thread_pool* pool = nullptr) {

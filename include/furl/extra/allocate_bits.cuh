@@ -3,7 +3,7 @@
 #pragma once
 
 // The bits of each tile's codes for a mixed plan (ActNN, Chen et al., ICML 2021), in device memory.
-// extra/allocate_bits.hpp has the same calls for host memory, and the contract of each in full.
+// extra/allocate_bits.hpp has the same calls for host memory, and documents each in full.
 // What compress.cuh says of streams, launches and errors holds here too. Of furl's headers this one
 // alone includes CUB, which takes longer to compile than the rest.
 
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(block_threads)
 
 namespace detail {
 
-/// The bits of all tiles, apart from the index that is made of them.
+/// The bits of all tiles, disjoint from the index that is made of them.
 inline status check_index_call(const plan& p, const_bytes tile_bits, bytes index) {
   if (p.kind() != plan_kind::mixed)
     return {error::wrong_plan, "plan", 0, "must come from plan::make_mixed"};
@@ -118,7 +118,7 @@ inline status check_index_call(const plan& p, const_bytes tile_bits, bytes index
 /// furl::host::squared_ranges, with the same results to the bit.
 /// x       : device, plan.num_elements() elements of any dtype, aligned to one element; to four, it
 ///           is fast.
-/// squared : device, plan.num_tiles() numbers, apart from x.
+/// squared : device, plan.num_tiles() numbers, disjoint from x.
 /// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
 /// argument.
 template <class Architectures = kernel::architectures>
@@ -144,7 +144,7 @@ status squared_ranges(const plan& p, const_values x, span<double> squared, cudaS
 /// Sums the squared ranges of the groups of each tile as a blob has them, such as that of the last
 /// step, on a stream. As furl::host::squared_ranges of a blob, with the same results to the bit.
 /// blob    : device, the plan.size_bytes() bytes that compress wrote, aligned to 16 bytes.
-/// squared : device, plan.num_tiles() numbers, apart from the blob and the bits of tiles.
+/// squared : device, plan.num_tiles() numbers, disjoint from the blob and the bits of tiles.
 /// o       : for a mixed plan the bits of tiles that the blob was made with. Their index is not
 ///           needed.
 /// Ranges are refused. Errors: see status; nothing is launched for a bad argument.
@@ -210,9 +210,9 @@ constexpr u64 allocation_workspace_bytes(i64 num_tiles) {
 /// furl::host::allocate_bits, which says what that is, with the same results.
 /// sensitivity   : device, one per tile.
 /// squared_range : device, one per tile.
-/// tile_bits     : device, one byte per tile, apart from the others.
+/// tile_bits     : device, one byte per tile, disjoint from the others.
 /// workspace     : device, allocation_workspace_bytes(number of tiles) bytes or more, aligned to 8,
-///                 apart from the others. It serves one call at a time.
+///                 disjoint from the others. It serves one call at a time.
 /// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
 /// argument.
 template <class Architectures = kernel::architectures>
@@ -259,7 +259,7 @@ status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
 /// tile, as 64-bit integers.
 /// p         : from plan::make_mixed.
 /// tile_bits : device, plan.num_tiles() bytes, each 1..8, which cannot be checked without waiting.
-/// index     : device, tile_index_bytes(plan) bytes or more, aligned to 8, apart from tile_bits.
+/// index     : device, tile_index_bytes(plan) bytes or more, aligned to 8, disjoint from tile_bits.
 /// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
 /// argument.
 template <class Architectures = kernel::architectures>

@@ -152,7 +152,7 @@ granted_gains select_gains(i64 num_tiles, u64 raises, const Cost& cost_of_tile) 
 /// p       : uniform or mixed. One with a window is refused: its codes are of residuals, whose
 ///           ranges a blob has.
 /// x       : host, plan.num_elements() elements of any dtype, at any alignment.
-/// squared : host, plan.num_tiles() numbers, apart from x.
+/// squared : host, plan.num_tiles() numbers, disjoint from x.
 /// pool    : threads to work with; none: the calling thread alone.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status squared_ranges(const plan& p, const_values x, span<double> squared,
@@ -175,7 +175,7 @@ inline status squared_ranges(const plan& p, const_values x, span<double> squared
 /// window it is that of the residuals.
 /// p       : the plan of the blob, not from plan::make_codes.
 /// blob    : host, the plan.size_bytes() bytes that compress wrote, aligned to 16 bytes.
-/// squared : host, plan.num_tiles() numbers, apart from the blob and the bits of tiles.
+/// squared : host, plan.num_tiles() numbers, disjoint from the blob and the bits of tiles.
 /// o       : for a mixed plan the bits of tiles that the blob was made with.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status squared_ranges(const plan& p, const_bytes blob, span<double> squared,
@@ -202,7 +202,7 @@ inline status squared_ranges(const plan& p, const_bytes blob, span<double> squar
 /// p        : not from plan::make_codes.
 /// of_parts : host, a positive number of them that divides plan.num_elements(). Part i is elements
 ///            i * n .. (i + 1) * n - 1 of the tensor.
-/// of_tiles : host, plan.num_tiles() numbers, apart from of_parts.
+/// of_tiles : host, plan.num_tiles() numbers, disjoint from of_parts.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status expand_sensitivity(const plan& p, span<const float> of_parts, span<float> of_tiles) {
   if (const status s = furl::detail::check_expand_call(p, of_parts, of_tiles); !s) return s;
@@ -223,7 +223,7 @@ inline status expand_sensitivity(const plan& p, span<const float> of_parts, span
 /// sum_of_bits   : that of the plan or plans: 1..8 per tile.
 /// sensitivity   : host, one per tile. What is negative or NaN counts as 0, in squared_range too.
 /// squared_range : host, one per tile, as squared_ranges makes them.
-/// tile_bits     : host, one byte per tile, apart from the others.
+/// tile_bits     : host, one byte per tile, disjoint from the others.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
                             span<const double> squared_range, bytes tile_bits) {

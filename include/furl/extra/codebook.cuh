@@ -3,7 +3,7 @@
 #pragma once
 
 // Values to codes by a codebook, back to levels, and levels times gradients, in device memory
-// (FORMAT.md, A9). extra/codebook.hpp has the same calls for host memory, and the contract of each
+// (FORMAT.md, A9). extra/codebook.hpp has the same calls for host memory, and documents each
 // in full. What compress.cuh says of streams, launches and errors holds here too.
 
 #include "furl/config.hpp"
@@ -73,7 +73,7 @@ status launch_multiply(const plan& p, const codebook& book, void* blob, const T*
 /// x    : device, plan.num_elements() elements of any dtype, aligned to one element; to four, it is
 ///        fast.
 /// book : in host memory; the call copies it.
-/// blob : device, plan.size_bytes() bytes or more, aligned to 16 bytes, apart from x.
+/// blob : device, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x.
 /// key  : of the random stream; options.device_key takes its place.
 /// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
 /// argument.
@@ -102,7 +102,7 @@ status pack(const plan& p, const_values x, const codebook& book, bytes blob, ran
 /// blob : device, the plan.size_bytes() bytes that pack wrote, aligned to 16 bytes.
 /// book : in host memory; the call copies it.
 /// y    : device, plan.num_elements() elements of any dtype, aligned to one element; to four, it is
-///        fast. All of them are written; apart from the blob.
+///        fast. All of them are written; disjoint from the blob.
 /// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
 /// argument.
 template <class Architectures = kernel::architectures>
@@ -131,8 +131,8 @@ status unpack(const plan& p, const_bytes blob, const codebook& book, values y, c
 /// book : in host memory; the call copies it.
 /// g    : device, plan.num_elements() elements of any dtype, aligned to one element; to four, it is
 ///        fast.
-/// out  : device, as many elements of g's dtype, aligned likewise; apart from the blob; g itself,
-///        or apart from it.
+/// out  : device, as many elements of g's dtype, aligned likewise: g itself, or disjoint from it.
+///        Disjoint from the blob.
 /// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
 /// argument.
 template <class Architectures = kernel::architectures>

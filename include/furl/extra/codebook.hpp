@@ -94,8 +94,8 @@ namespace host {
 /// p    : from plan::make_codes.
 /// x    : host, plan.num_elements() elements of any dtype, at any alignment.
 /// book : has at most 2^bits levels for a plan of `bits` bits.
-/// blob : host, plan.size_bytes() bytes or more, aligned to 16 bytes, apart from x.
-/// key  : of the random stream; each call takes another. Nearest rounding does not use it.
+/// blob : host, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x.
+/// key  : of the random stream; each call needs a new one. Nearest rounding does not use it.
 /// pool : threads to work with; none: the calling thread alone.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status pack(const plan& p, const_values x, const codebook& book, bytes blob, random_key key,
@@ -106,8 +106,8 @@ inline status pack(const plan& p, const_values x, const codebook& book, bytes bl
 /// p    : from plan::make_codes.
 /// blob : host, the plan.size_bytes() bytes that pack wrote, aligned to 16 bytes.
 /// book : has at most 2^bits levels for a plan of `bits` bits.
-/// y    : host, plan.num_elements() elements of any dtype, at any alignment, apart from the blob.
-///        All of them are written.
+/// y    : host, plan.num_elements() elements of any dtype, at any alignment, all of them
+///        written; disjoint from the blob.
 /// pool : threads to work with; none: the calling thread alone.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status unpack(const plan& p, const_bytes blob, const codebook& book, values y,
@@ -121,7 +121,8 @@ inline status unpack(const plan& p, const_bytes blob, const codebook& book, valu
 /// blob : host, the plan.size_bytes() bytes that pack wrote, aligned to 16 bytes.
 /// book : has at most 2^bits levels for a plan of `bits` bits.
 /// g    : host, plan.num_elements() elements of any dtype, at any alignment.
-/// out  : host, as many elements of g's dtype, apart from the blob; g itself, or apart from it.
+/// out  : host, as many elements of g's dtype: g itself, or disjoint from it. Disjoint from the
+///        blob.
 /// pool : threads to work with; none: the calling thread alone.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, const_values g,

@@ -4,7 +4,7 @@
 
 // Max pooling that keeps the index of each maximum in its window, in as few bits as it needs, for
 // its backward pass (FORMAT.md, A11), in device memory. extra/max_pool.hpp has the same calls for
-// host memory, and the contract of each in full. What compress.cuh says of streams, launches and
+// host memory, and documents each in full. What compress.cuh says of streams, launches and
 // errors holds here too. One warp pools a tile of outputs. One thread gathers the gradients of a
 // few inputs of a column, which needs no atomics.
 
@@ -97,8 +97,8 @@ __global__ void __launch_bounds__(block_threads, 4)
 /// Writes to y the maximum of each window of x, and to the blob its index in the window, in one
 /// pass, on a stream. As furl::host::max_pool, with the same values.
 /// x    : device, p.num_inputs() elements of any dtype, aligned to one element.
-/// y    : device, p.num_outputs() elements of x's dtype, aligned to one element, apart from x.
-/// blob : device, p.codes().size_bytes() bytes or more, aligned to 16 bytes, apart from x and y.
+/// y    : device, p.num_outputs() elements of x's dtype, aligned to one element, disjoint from x.
+/// blob : device, p.codes().size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
 /// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
 /// argument.
 template <class Architectures = kernel::architectures>
@@ -130,7 +130,7 @@ status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob, cu
 /// furl::host::max_pool_backward, with the same values.
 /// blob : device, what max_pool wrote, aligned to 16 bytes. Indices beyond the window are ignored.
 /// g    : device, the gradient of y: p.num_outputs() elements of any dtype, aligned to one element.
-/// out  : device, p.num_inputs() elements of g's dtype, aligned to one element, apart from g and
+/// out  : device, p.num_inputs() elements of g's dtype, aligned to one element, disjoint from g and
 ///        the blob.
 /// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
 /// argument.

@@ -218,8 +218,8 @@ void gather_rows(const max_pool_plan& p, const u8* blob, const void* g, void* ou
 /// all.
 /// p    : from max_pool_plan::make.
 /// x    : host, p.num_inputs() elements of any dtype, at any alignment.
-/// y    : host, p.num_outputs() elements of x's dtype, apart from x.
-/// blob : host, p.codes().size_bytes() bytes or more, aligned to 16 bytes, apart from x and y.
+/// y    : host, p.num_outputs() elements of x's dtype, disjoint from x.
+/// blob : host, p.codes().size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
 /// pool : threads to work with; none: the calling thread alone.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob,
@@ -245,7 +245,7 @@ inline status max_pool(const max_pool_plan& p, const_values x, values y, bytes b
 /// p    : from max_pool_plan::make.
 /// blob : host, what max_pool wrote, aligned to 16 bytes. Indices beyond the window are ignored.
 /// g    : host, the gradient of y: p.num_outputs() elements of any dtype, at any alignment.
-/// out  : host, p.num_inputs() elements of g's dtype, apart from g and the blob.
+/// out  : host, p.num_inputs() elements of g's dtype, disjoint from g and the blob.
 /// pool : threads to work with; none: the calling thread alone.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values g,

@@ -165,9 +165,9 @@ constexpr u64 measure_workspace_bytes(const plan& p) {
 /// x         : device, the plan.num_elements() elements that were compressed, aligned to one
 ///             element; to four, it is fast.
 /// blob      : device, the plan.size_bytes() bytes that compress wrote, aligned to 16 bytes.
-/// groups    : device, plan.num_groups() sums, apart from the others.
-/// total     : device, one sum, that of all groups, apart from the others.
-/// workspace : device, measure_workspace_bytes(plan) bytes or more, aligned to 8, apart from the
+/// groups    : device, plan.num_groups() sums, disjoint from the others.
+/// total     : device, one sum, that of all groups, disjoint from the others.
+/// workspace : device, measure_workspace_bytes(plan) bytes or more, aligned to 8, disjoint from the
 ///             others. It serves one call at a time.
 /// o         : for a mixed plan the bits of tiles that the blob was made with, and their index.
 /// Ranges are refused. Errors: see status; nothing is launched for a bad argument.

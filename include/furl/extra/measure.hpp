@@ -196,8 +196,8 @@ void measure_tiles(const plan& p, const void* x, const u8* blob, const_bytes til
 /// p      : the plan of the blob, not from plan::make_codes.
 /// x      : host, the plan.num_elements() elements that were compressed, at any alignment.
 /// blob   : host, the plan.size_bytes() bytes that compress wrote, aligned to 16 bytes.
-/// groups : host, plan.num_groups() sums, apart from the others.
-/// total  : host, one sum, that of all groups, apart from the others.
+/// groups : host, plan.num_groups() sums, disjoint from the others.
+/// total  : host, one sum, that of all groups, disjoint from the others.
 /// o      : for a mixed plan the bits of tiles that the blob was made with.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status measure(const plan& p, const_values x, const_bytes blob, span<quality> groups,
