@@ -46,7 +46,7 @@ std::vector<scheme> all_schemes() {
           {"flat4", "4 bits", method::fold, flat(4)},
           {"flat2", "2 bits", method::fold, flat(2)},
           {"lfc2", "2 bits + 8x8 means", method::fold, with_means()},
-          {"actnn-mixed", "2 bits, mixed widths", method::mixed_widths, flat(2)},
+          {"actnn-mixed", "2 bits, mixed", method::mixed_bits, flat(2)},
           {"blpa4", "4 bits, given ranges", method::given_ranges, nearest(4)},
           {"fewbit", "2 bits + few-bit GELU", method::few_bit, flat(2)},
           {"asa", "2 bits + signs", method::signs, flat(2)}};
@@ -144,7 +144,7 @@ std::unique_ptr<const folded> saver::fold(const tensor& x, const buffer<float>& 
   const furl::extents shape{x.shape.n, x.shape.c, x.shape.h, x.shape.w};
   const furl::random_key key{seed_, num_compressions_++};
   const furl::plan plan = value_of(furl::plan::make(scheme_.codec, shape));
-  if (scheme_.method == method::mixed_widths) {
+  if (scheme_.method == method::mixed_bits) {
     const u64 sum = budget_.sum_of_bits(known_.size(), u64(plan.num_tiles()));
     return store_.compress_mixed(value_of(furl::plan::make_mixed(scheme_.codec, shape, sum)),
                                  x.values, key);

@@ -37,7 +37,7 @@ TEST_F(saver_test, folds_and_restores_with_small_errors) {
     saver hooks(s, *store, 1);
     const tensor y = hooks.load(hooks.save(x));
     const float span = s.codec.window.rank > 0 ? 4.1F : 2.1F;  // means move values apart
-    const int least_bits = s.method == method::mixed_widths ? 1 : s.codec.bits;
+    const int least_bits = s.method == method::mixed_bits ? 1 : s.codec.bits;
     const float step = s.folds() ? span / float((1 << least_bits) - 1) : 0.0F;
     for (index i = 0; i < x.values.size(); ++i)
       EXPECT_LE(std::abs(y.values.data()[i] - x.values.data()[i]), step) << s.name;

@@ -9,7 +9,7 @@ install_moved
 (cd prefix/include && find . -type f | sed 's/^..//' | sort) | diff wanted.txt - || fail "these headers are not those of the tree"
 # The version of the headers, as docs/building.md asks for it.
 version=$(sed -nE 's/^#define FURL_VERSION_M(AJOR|INOR) //p' "$include/furl/config.hpp" | paste -sd.)
-grep -qF "find_package(furl $version)" "$SOURCE/docs/building.md" || fail "docs/building.md does not ask for furl $version"
+grep -qF "find_package(furl $version REQUIRED)" "$SOURCE/docs/building.md" || fail "docs/building.md does not ask for furl $version"
 installed="-DWAY=installed -DCMAKE_PREFIX_PATH=$PWD/prefix -DFURL_VERSION_WANTED=$version"
 build_package installed $installed
 build_package fetched -DWAY=fetched
