@@ -7,7 +7,7 @@
 // [quickstart]
 #include "furl/block.cuh"
 
-// y = SiLU(x), and the blob of x, in one kernel. Path follows from the plan's window.
+// y = SiLU(x), and the blob of x, in one kernel. Path: how it gets the means of a window (LFC).
 template <furl::lfc_path Path>
 __global__ void __launch_bounds__(furl::block_compress<Path>::max_threads)
     silu_compress(furl::block_layout layout, const float* x, float* y, unsigned char* blob,

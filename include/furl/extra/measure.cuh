@@ -3,7 +3,7 @@
 #pragma once
 
 // How far what a blob decodes to is from what was compressed, in device memory. extra/measure.hpp
-// has the same call for host memory, the contract in full, and the order of the sums. What
+// has the same call for host memory, documented in full, and the order of the sums. What
 // compress.cuh says of streams, launches and errors holds here too.
 
 #include "furl/block/decompress.cuh"
