@@ -28,6 +28,9 @@ TORCH_LIBRARY(furl, m) {
   m.def("inspect(Tensor x, int min_elements) -> (int, int)", &furl_torch::inspect);
   m.def("watch_operators(bool on) -> ()", &furl_torch::watch_operators);
   m.def("consumers(Tensor x) -> (str[], int)", &furl_torch::consumers);
+  m.def("operator_settings() -> int[]", &furl_torch::operator_settings);
+  m.def("cast_parameter(Tensor x) -> Tensor?", &furl_torch::cast_parameter);
+  m.def("hash_elements(Tensor x) -> int", &furl_torch::hash_elements);
   m.def("pack_two_values(Tensor x) -> (Tensor, float)", &furl_torch::pack_two_values);
   m.def("dense_stride(Tensor x) -> int[]", &furl_torch::dense_stride);
 }

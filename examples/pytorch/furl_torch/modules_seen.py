@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The furl authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which module is running, and which tensors modules were given."""
+"""Which module is running."""
 
 from __future__ import annotations
 
 import inspect
 import threading
-import weakref
 from typing import Any, Callable, Optional
 
 from torch import Tensor, nn
@@ -22,7 +21,6 @@ class ModuleWatch:
     def __init__(self, model: Optional[nn.Module]) -> None:
         self.names = ({m: name or type(m).__name__ for name, m in model.named_modules()}
                        if model is not None else {})
-        self._inputs: dict[int, "weakref.ref[Tensor]"] = {}
         self._handles: list[Any] = []
         self._thread: Optional[int] = None
         self.stack: list[nn.Module] = []
@@ -44,7 +42,6 @@ class ModuleWatch:
         for handle in self._handles:
             handle.remove()
         self._handles = []
-        self._inputs.clear()
         self.stack.clear()
 
     def name(self) -> str:
@@ -54,22 +51,18 @@ class ModuleWatch:
         module = self.stack[-1]
         return self.names.get(module) or type(module).__name__
 
-    def was_input(self, x: Tensor) -> bool:
-        """Whether a module was given x, or a tensor that x is a view of."""
-        for t in (x, x._base):
-            ref = None if t is None else self._inputs.get(id(t))
-            if ref is not None and ref() is t:
-                return True
-        return False
+    def holds(self, x: Tensor) -> bool:
+        """Whether x is, or is a view of, a parameter, or a buffer of the innermost module."""
+        owner = x if x._base is None else x._base
+        if isinstance(owner, nn.Parameter):
+            return True
+        return bool(self.stack) and any(owner is b for b in self.stack[-1]._buffers.values())
 
     def _enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
         if threading.get_ident() != self._thread:
             return
         self.stack.append(module)
         self.on_change()
-        for x in inputs:
-            if isinstance(x, Tensor) and not x.requires_grad and x.is_floating_point():
-                self._inputs[id(x)] = weakref.ref(x)
 
     def _leave(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
         if threading.get_ident() != self._thread or module not in self.stack:
