@@ -215,7 +215,7 @@ std::tuple<at::Tensor, double> pack_two_values(const at::Tensor& x) {
 std::optional<at::Tensor> cast_parameter(const at::Tensor& x) {
   auto node = x.grad_fn();
   constexpr int most_moves = 4;
-  for (int i = 0; i < most_moves && node && node->num_outputs() > 0; ++i) {
+  for (int i = 0; i < most_moves && node; ++i) {
     if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node.get())) {
       const at::Tensor& parameter = leaf->variable;
       const bool is_copy = parameter.scalar_type() != x.scalar_type() &&
@@ -225,7 +225,7 @@ std::optional<at::Tensor> cast_parameter(const at::Tensor& x) {
       return is_copy ? std::optional<at::Tensor>(parameter) : std::nullopt;
     }
     const std::string name = operator_name(*node);
-    if (name != "ToCopy" && name != "T" && name != "Transpose") break;
+    if ((name != "ToCopy" && name != "T" && name != "Transpose") || node->num_outputs() < 1) break;
     node = node->next_edge(0).function;
   }
   return std::nullopt;

@@ -8,7 +8,7 @@ import threading
 import weakref
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import Iterator, Mapping, NamedTuple, Optional, Union
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Union
 
 import torch
 from torch import Tensor, nn
@@ -74,6 +74,11 @@ def _checked(codec: Override) -> Optional[Codec]:
     return codec
 
 
+def _with_settings(kind: type, bits: int, window: int, group: int, overrides: Any, model: Any,
+                   min_elements: int) -> Any:
+    return kind(bits, window, group=group, overrides=overrides, model=model, min_elements=min_elements)
+
+
 class compress_saved(saved_tensors_hooks):
     """Inside `with compress_saved(): ...`, what autograd saves for the backward pass is compressed.
 
@@ -94,6 +99,7 @@ class compress_saved(saved_tensors_hooks):
                  overrides: Optional[Mapping[Union[type, str], Override]] = None,
                  model: Optional[nn.Module] = None, min_elements: int = 1024) -> None:
         super().__init__(self._pack, self._unpack)
+        self._settings = (bits, window, group, overrides, model, min_elements)
         self._codec = _checked(Codec(bits, window, group))
         given = {k: _checked(c) for k, c in (overrides or {}).items()}
         self._operators = {k: c for k, c in given.items() if isinstance(k, str) and "::" in k}
@@ -112,6 +118,10 @@ class compress_saved(saved_tensors_hooks):
         self._known: "weakref.WeakValueDictionary[tuple[int, int], Saved]" = weakref.WeakValueDictionary()
         self._stats = Stats()
         self.live = LiveBytes()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies, pickled ones too, have the settings alone: no counts, and they are off."""
+        return _with_settings, (type(self), *self._settings)
 
     def stats(self) -> Stats:
         """Of what was saved since the context was last entered."""

@@ -52,7 +52,7 @@ class CrossEntropy(torch.autograd.Function):
         blob, place, chosen, of_target, counted, weights, scale = ctx.saved_tensors
         shape, dtype = ctx.like
         smoothing, bits = ctx.settings
-        g = (g * scale).unsqueeze(1)
+        g = (g * scale).reshape(-1, 1)
         of_target = (of_target * (1 - smoothing)).unsqueeze(1)
         each = smoothing / shape[1]
         total = of_target + each * weights.sum() * counted.unsqueeze(1)

@@ -19,8 +19,8 @@ class ModuleWatch:
     """While it is on, follows the modules that one thread calls."""
 
     def __init__(self, model: Optional[nn.Module]) -> None:
-        self.names = ({m: name or type(m).__name__ for name, m in model.named_modules()}
-                       if model is not None else {})
+        self._model = model
+        self.names: dict[nn.Module, str] = {}
         self._handles: list[Any] = []
         self._thread: Optional[int] = None
         self.stack: list[nn.Module] = []
@@ -33,6 +33,8 @@ class ModuleWatch:
 
     def start(self) -> None:
         """Follows the calling thread from now on."""
+        if self._model is not None and not self.names:  # not before: a copied model is incomplete at first
+            self.names = {m: name or type(m).__name__ for name, m in self._model.named_modules()}
         self._thread = threading.get_ident()
         self._handles = [registry.register_module_forward_pre_hook(self._enter),
                          registry.register_module_forward_hook(self._leave, **_ALWAYS)]

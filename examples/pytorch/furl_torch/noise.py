@@ -7,6 +7,10 @@ from __future__ import annotations
 import itertools
 from typing import Iterator
 
+from torch import distributed
+
+KEYS_OF_A_RANK = 2**44
+
 _seed = 0
 _offsets: Iterator[int] = itertools.count()
 
@@ -22,5 +26,7 @@ def manual_seed(seed: int) -> None:
 
 
 def next_key() -> tuple[int, int]:
-    """A seed and an offset that no other call returns (until the seed is set again)."""
-    return _seed, next(_offsets)
+    """A seed and an offset that no other call returns (until the seed is set again), nor one in another
+    process of the group."""
+    rank = distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
+    return _seed, rank * KEYS_OF_A_RANK + next(_offsets)

@@ -123,14 +123,20 @@ class Saved:
 
     def restore(self) -> Tensor:
         """The tensor, as autograd wants it: of its shape, strides and dtype, without a graph."""
-        return self.content.restore() if self.size == () else self.restore_as(self.size, self.stride)
+        return self._restored() if self.size == () else self.restore_as(self.size, self.stride)
 
     def restore_as(self, size: Sequence[int], stride: Sequence[int]) -> Tensor:
         """In another shape, which may be that of the tensor that first lay in this memory."""
-        y = self.content.restore()
+        y = self._restored()
         if y.shape == size and (y.stride() == stride or not y.is_non_overlapping_and_dense()):
             return y
         return y.as_strided(size, stride, y.storage_offset())
+
+    def _restored(self) -> Tensor:
+        y = self.content.restore()
+        if not isinstance(self.content, SavedAsIs):
+            self._live.add_restored(y)
+        return y
 
     def _kind(self, stats: Stats) -> Count:
         return stats.kept if isinstance(self.content, SavedAsIs) else stats.compressed

@@ -175,6 +175,43 @@ def test_inputs_of_modules_are_compressed_and_other_constants_pass():
     assert compressed(lambda: torch.randn(64, 64) @ values(64, 4)) == []
 
 
+def test_inputs_are_known_by_their_consumer_however_they_came():
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(64, 8)
+
+        def forward(self, *, batch):
+            return self.layer(batch["x"][0])
+
+    net, x = Named(), torch.randn(64, 64)
+    assert [t.shape for t in compressed(lambda: net(batch={"x": (x, )}))] == [x.shape]
+
+    def cast():
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return net(batch={"x": (x, )})
+
+    assert [t.dtype for t in compressed(cast)] == [torch.bfloat16]
+
+
+def test_frozen_weights_and_buffers_pass_and_do_not_count():
+    class Frozen(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(64, 64).requires_grad_(False)
+            self.register_buffer("table", torch.randn(64, 64))
+
+        def forward(self, x):
+            return self.layer(x) * self.table
+
+    spy = Spy()
+    with spy:
+        y = Frozen()(values(64, 64))
+    assert len(spy.packed) == 2 and spy.compressed() == []
+    assert spy.stats().total.num_tensors == spy.live.now == 0
+    del y
+
+
 def test_skip_lets_everything_pass():
     x = values(64, 64)
     spy = Spy()
