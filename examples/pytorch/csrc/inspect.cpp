@@ -212,7 +212,7 @@ std::tuple<at::Tensor, double> pack_two_values(const at::Tensor& x) {
   return {ops<host_engine>::pack_positive(x), double(level)};
 }
 
-std::optional<at::Tensor> cast_parameter(const at::Tensor& x) {
+std::vector<at::Tensor> cast_parameter(const at::Tensor& x) {
   auto node = x.grad_fn();
   constexpr int most_moves = 4;
   for (int i = 0; i < most_moves && node; ++i) {
@@ -222,13 +222,13 @@ std::optional<at::Tensor> cast_parameter(const at::Tensor& x) {
                            parameter.numel() == x.numel() &&
                            parameter.is_non_overlapping_and_dense() &&
                            x.is_non_overlapping_and_dense() && x.storage_offset() == 0;
-      return is_copy ? std::optional<at::Tensor>(parameter) : std::nullopt;
+      return is_copy ? std::vector<at::Tensor>{parameter} : std::vector<at::Tensor>{};
     }
     const std::string name = operator_name(*node);
     if ((name != "ToCopy" && name != "T" && name != "Transpose") || node->num_outputs() < 1) break;
     node = node->next_edge(0).function;
   }
-  return std::nullopt;
+  return {};
 }
 
 std::int64_t hash_elements(const at::Tensor& x) {

@@ -8,7 +8,6 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
-#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -41,8 +40,9 @@ std::int64_t hash_elements(const at::Tensor& x);
 /// Else, or if x is not in host memory, the blob is empty.
 std::tuple<at::Tensor, double> pack_two_values(const at::Tensor& x);
 
-/// The parameter that x is a copy of in another dtype, perhaps transposed, as autocast makes them.
-std::optional<at::Tensor> cast_parameter(const at::Tensor& x);
+/// The parameter that x is a copy of in another dtype, perhaps transposed, as autocast makes them;
+/// or none.
+std::vector<at::Tensor> cast_parameter(const at::Tensor& x);
 
 /// The strides of x, or where it has gaps those of a copy without, in the same order.
 std::vector<std::int64_t> dense_stride(const at::Tensor& x);

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from . import policy, saved
+from . import graph, policy, saved
 from ._ops import ops
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
-from .noise import next_key
+from .noise import next_key, start_graph_keys
 from .policy import Demand
 from .saved import Saved, SavedView
 
@@ -98,7 +98,8 @@ class compress_saved(saved_tensors_hooks):
     def __init__(self, bits: int = 2, window: int = 8, *, group: int = 256,
                  overrides: Optional[Mapping[Union[type, str], Override]] = None,
                  model: Optional[nn.Module] = None, min_elements: int = 1024) -> None:
-        super().__init__(self._pack, self._unpack)
+        hook = graph.Hook if graph.CAN_TRACE else (lambda function: function)
+        super().__init__(hook(self._save), hook(self._restore))
         self._settings = (bits, window, group, overrides, model, min_elements)
         self._codec = _checked(Codec(bits, window, group))
         given = {k: _checked(c) for k, c in (overrides or {}).items()}
@@ -117,6 +118,7 @@ class compress_saved(saved_tensors_hooks):
         self._count = Count()
         self._known: "weakref.WeakValueDictionary[tuple[int, int], Saved]" = weakref.WeakValueDictionary()
         self._stats = Stats()
+        self._recipes: dict[Any, Optional[graph.Recipe]] = {}  # of what compiled graphs save
         self.live = LiveBytes()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -132,6 +134,8 @@ class compress_saved(saved_tensors_hooks):
             raise RuntimeError("this compress_saved is already on: make another one")
         super().__enter__()
         self._stats = Stats()
+        graph.start()
+        start_graph_keys()
         self._watch.start()
         ops.watch_operators(True)
         self._choose()
@@ -140,7 +144,24 @@ class compress_saved(saved_tensors_hooks):
     def __exit__(self, *exception: object) -> None:
         ops.watch_operators(False)
         self._watch.stop()
+        graph.stop()
         super().__exit__(*exception)
+
+    def _save(self, x: Tensor) -> Any:
+        traced = graph.traced_node()
+        if traced is None:
+            return self._pack(x)
+        codec = None if self._passes() else self._codec
+        recipe = graph.recipe_of(traced, x, codec, self._min_elements) if codec else None
+        self._recipes[traced.node] = recipe
+        return x if recipe is None else graph.pack(x, recipe)
+
+    def _restore(self, kept: Any) -> Tensor:
+        traced = graph.traced_node()
+        if traced is None:
+            return self._unpack(kept)
+        recipe = self._recipes.pop(traced.node)
+        return kept if recipe is None else graph.unpack(kept, traced.node.meta["val"], recipe)
 
     def _choose(self) -> None:
         """For the modules that are running now."""

@@ -29,7 +29,8 @@ def _like(g: Tensor, strides: Sequence[int]) -> Tensor:
 def _is_batched(g: Tensor) -> bool:
     """Whether g stands for many gradients, which torch takes at once."""
     functorch = getattr(torch._C, "_functorch", None)
-    return functorch is not None and functorch.is_batchedtensor(g)
+    return any(getattr(functorch, f)(g) for f in ("is_batchedtensor", "is_legacy_batchedtensor")
+               if hasattr(functorch, f))
 
 
 class _Relu(torch.autograd.Function):

@@ -4,15 +4,52 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
+from collections import OrderedDict
 from typing import Any, Callable, Optional
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as registry
+from torch.utils.hooks import RemovableHandle
 
-_ALWAYS = ({"always_call": True} if "always_call" in inspect.signature(
-    registry.register_module_forward_hook).parameters else {})
+# What is being compiled has no modules when it runs.
+_is_compiling: Callable[[], bool] = (torch.compiler.is_compiling if hasattr(torch, "compiler")
+                                     else lambda: False)
+# Compiled code is compiled again where hooks have other numbers than before: these are always the same.
+_ID = RemovableHandle(OrderedDict()).id
+_TABLES: tuple[tuple[str, Any], ...] = (
+    ("_global_forward_pre_hooks", lambda module, inputs: _enter(module)),
+    ("_global_forward_hooks", lambda module, inputs, output: _leave(module)),
+    ("_global_forward_hooks_always_called", True))
+_lock = threading.Lock()
+_num_watches = 0
+_thread = threading.local()
+
+
+def _enter(module: nn.Module) -> None:
+    if not _is_compiling():
+        for watch in getattr(_thread, "watches", ()):
+            watch.enter(module)
+
+
+def _leave(module: nn.Module) -> None:
+    if not _is_compiling():
+        for watch in getattr(_thread, "watches", ()):
+            watch.leave(module)
+
+
+def _count_watches(change: int) -> None:
+    """Hooks are there while any thread watches."""
+    global _num_watches
+    with _lock:
+        before, _num_watches = _num_watches, _num_watches + change
+        for name, hook in _TABLES if min(before, _num_watches) == 0 else ():
+            table = getattr(registry, name, {})  # torch 1 does not have them all
+            if before == 0:
+                table[_ID] = hook
+            else:
+                del table[_ID]
 
 
 class ModuleWatch:
@@ -21,29 +58,25 @@ class ModuleWatch:
     def __init__(self, model: Optional[nn.Module]) -> None:
         self._model = model
         self.names: dict[nn.Module, str] = {}
-        self._handles: list[Any] = []
-        self._thread: Optional[int] = None
+        self.is_on = False
         self.stack: list[nn.Module] = []
         self.on_change: Callable[[], None] = lambda: None
-
-    @property
-    def is_on(self) -> bool:
-        """Between start and stop."""
-        return bool(self._handles)
 
     def start(self) -> None:
         """Follows the calling thread from now on."""
         if self._model is not None and not self.names:  # not before: a copied model is incomplete at first
             self.names = {m: name or type(m).__name__ for name, m in self._model.named_modules()}
-        self._thread = threading.get_ident()
-        self._handles = [registry.register_module_forward_pre_hook(self._enter),
-                         registry.register_module_forward_hook(self._leave, **_ALWAYS)]
+        _count_watches(1)
+        if not hasattr(_thread, "watches"):
+            _thread.watches = []
+        _thread.watches.append(self)
+        self.is_on = True
 
     def stop(self) -> None:
         """Leaves nothing behind."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        self.is_on = False
+        _thread.watches.remove(self)
+        _count_watches(-1)
         self.stack.clear()
 
     def name(self) -> str:
@@ -60,14 +93,14 @@ class ModuleWatch:
             return True
         return bool(self.stack) and any(owner is b for b in self.stack[-1]._buffers.values())
 
-    def _enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        if threading.get_ident() != self._thread:
-            return
+    def enter(self, module: nn.Module) -> None:
+        """A module begins."""
         self.stack.append(module)
         self.on_change()
 
-    def _leave(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        if threading.get_ident() != self._thread or module not in self.stack:
+    def leave(self, module: nn.Module) -> None:
+        """A module ends."""
+        if module not in self.stack:
             return
         while self.stack.pop() is not module:  # those above it ended with an exception
             pass

@@ -51,8 +51,7 @@ def _first(indices: Tensor, pooling: Sequence[Dimension], d: int) -> Tensor:
 
 def places_of(indices: Tensor, pooling: Sequence[Dimension]) -> Tensor:
     """One byte per index, of its shape and order in memory."""
-    places = torch.empty_strided(indices.shape, ops.dense_stride(indices), dtype=torch.uint8,
-                                 device=indices.device).zero_()
+    places = torch.zeros_like(indices, dtype=torch.uint8)  # of the same order in memory
     rest, weight = indices, 1
     for d in reversed(range(len(pooling))):
         at = rest % pooling[d].size

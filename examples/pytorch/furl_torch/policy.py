@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional, Sequence, Union
 
+import torch
 from torch import Tensor
 
 SHAPE, SIGNS, EXACT = -2, -1, 99  # in place of a number of bits, in this order of strictness
@@ -163,3 +164,15 @@ def demand_of_logarithms(need: Need, x: Tensor, dimension: int, bits: int, group
     if need.bits == EXACT or x.shape[dimension] < MANY_CLASSES:
         return Demand(EXACT, [], group)
     return Demand(max(bits, need.bits), [], group, classes=dimension)
+
+
+def without_largest(x: Tensor, classes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """exp(x) with 0 in place of the largest of each row; this one's logarithm; and its place. It is kept
+    exactly: what it lacks to 1 may be the gradient, and without it the others have a finer step."""
+    largest, place = x.max(classes, keepdim=True)
+    return x.exp().scatter_(classes, place, 0.0), largest, place.to(torch.int32)
+
+
+def with_largest(others: Tensor, classes: int, largest: Tensor, place: Tensor) -> Tensor:
+    """The inverse."""
+    return others.log_().scatter_(classes, place.to(torch.int64), largest)

@@ -9,7 +9,7 @@ from typing import Callable, Optional, Sequence, Union
 import torch
 from torch import Tensor
 
-from . import places
+from . import places, policy
 from .meter import Count, LiveBytes, Stats
 from ._ops import ops
 from .policy import Demand
@@ -128,9 +128,10 @@ class Saved:
     def restore_as(self, size: Sequence[int], stride: Sequence[int]) -> Tensor:
         """In another shape, which may be that of the tensor that first lay in this memory."""
         y = self._restored()
-        if y.shape == size and (y.stride() == stride or not y.is_non_overlapping_and_dense()):
+        if y.shape == size and y.stride() == stride:
             return y
-        return y.as_strided(size, stride, y.storage_offset())
+        has_gaps = ops.dense_stride(torch.empty_strided(size, stride, device="meta")) != list(stride)
+        return y if has_gaps else y.as_strided(size, stride, y.storage_offset())
 
     def _restored(self) -> Tensor:
         y = self.content.restore()
@@ -195,18 +196,15 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], exact_signs: bo
 
 
 def save_logarithms(x: Tensor, demand: Demand, key: tuple[int, int]) -> Content:
-    """Compresses exp(x), but for the largest of each row, which is kept exactly: what is left to 1 may be
-    the gradient, and without it the others have a finer step."""
+    """Compresses exp(x), but for the largest of each row."""
     bits, _, group, _, classes = demand
-    probabilities = x.exp()
-    largest, place = probabilities.max(classes, keepdim=True)
-    largest = x.gather(classes, place)
-    blob = ops.compress(probabilities.scatter_(classes, place, 0), bits, [], group, *key)
-    place = place.to(torch.int32)
+    assert classes is not None
+    others, largest, place = policy.without_largest(x, classes)
+    blob = ops.compress(others, bits, [], group, *key)
 
     def unpack(s: SavedBlob) -> Tensor:
-        y = ops.decompress(s.blob, s.size, s.stride, s.dtype, bits, [], group).log_()
-        return y.scatter_(classes, place.to(torch.int64), largest)
+        y = ops.decompress(s.blob, s.size, s.stride, s.dtype, bits, [], group)
+        return policy.with_largest(y, classes, largest, place)
 
     return SavedBlob(x, blob, tensor_bytes(largest) + tensor_bytes(place), unpack)
 
@@ -247,8 +245,7 @@ def save_indices(x: Tensor) -> Optional[Content]:
 def save_as_is(x: Tensor, action: int) -> Content:
     """Passes x through. A parameter is counted as no bytes."""
     if action == PARAMETER:
-        parameter = ops.cast_parameter(x)
-        if parameter is not None:
+        for parameter in ops.cast_parameter(x):
             return SavedCast(x, parameter)
     if action == COPY:
         x = torch.clone(x.detach())

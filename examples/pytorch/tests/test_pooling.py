@@ -36,7 +36,7 @@ def test_gradients_are_those_of_torch(pool, shape, settings):
             ours, = torch.autograd.grad(y, leaf, g)
             theirs, = torch.autograd.grad(pool(leaf * 1, **settings), leaf, g)
             assert torch.equal(ours, theirs)
-            assert context.stats().kept.num_tensors == 0
+            assert context.stats().kept.bytes_after <= 8  # a shape that torch 1 saves
 
 
 @pytest.mark.parametrize("kernel, bits", [(2, 2), (3, 4), (1, 1), (16, 8)])
