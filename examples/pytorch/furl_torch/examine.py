@@ -154,6 +154,8 @@ def describe(kept: saved.Saved) -> str:
     bits, window, group = kept.demand[:3]
     if isinstance(kept.content, saved.SavedAsIs):
         return "as it is"
+    if kept.content.dtype == torch.bool:
+        return "1 bit, exact"
     if bits in (policy.EXACT, policy.SHAPE, policy.SIGNS):
         return {policy.EXACT: "1 bit, exact", policy.SHAPE: "shape", policy.SIGNS: "signs"}[bits]
     means = f", means of {' x '.join(str(w) for w in window[2:])}" if window else ""

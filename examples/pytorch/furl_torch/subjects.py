@@ -84,6 +84,8 @@ def of_transformers(name: str, wanted: Wanted) -> Subject:
     """A language model of transformers, made from the configuration of a type of models."""
     library = importlib.import_module("transformers")
     config = library.AutoConfig.for_model(name, **wanted.settings)
+    if config.is_encoder_decoder and getattr(config, "decoder_start_token_id", None) is None:
+        config.decoder_start_token_id = config.pad_token_id
     for kind in ("AutoModelForSeq2SeqLM", "AutoModelForMaskedLM", "AutoModelForCausalLM"):
         if type(config) in getattr(library, kind)._model_mapping.keys():
             model = getattr(library, kind).from_config(config).to(wanted.device).train()
