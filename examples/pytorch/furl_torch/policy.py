@@ -27,7 +27,7 @@ OTHERS = -2    # of all arguments that the rule does not name
 LAST_GROUP_BITS = 8  # where no group ends with the token
 # Bits of a channel with fewer values than this. The backward pass of batch norm multiplies what is saved by a mean
 # of what is saved: noise of variance v takes v / n of the gradient away, and its norm grows by v / n in each
-# layer. ResNet-50, two images of 64 x 64, without this: projection .48, norm 10.4; with it: see the README.
+# layer. ResNet-50, two images of 64 x 64: projection .48 and norm 10.4 without this, .98 and 1.18 with it.
 FEW_VALUES = ((8, EXACT), (16, 8), (256, 4))
 MEANS_OF = 32  # values at least: a mean has 16 bits, which are better spent on codes where it is of fewer
 
