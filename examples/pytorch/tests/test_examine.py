@@ -73,7 +73,8 @@ def test_the_report_names_who_makes_the_error(monkeypatch):
 def test_memory_is_that_of_the_allocator():
     x = torch.randn(256, 1024, requires_grad=True)
     cpu = torch.device("cpu")
-    exact, kept = (bytes_kept(lambda: (x * 1).sin().sum(), cpu, context) for context in (nullcontext(), compress_saved()))
+    exact, kept = (bytes_kept(lambda: (x * 1).sin().sum(), cpu, context)
+                   for context in (nullcontext(), compress_saved()))
     if exact == 0:
         pytest.skip("this allocator does not count")
     assert 1 << 20 <= exact < 1.1 * (1 << 20) and 1 << 16 <= kept < 1 << 17

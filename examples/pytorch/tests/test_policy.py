@@ -171,8 +171,8 @@ def test_bits_of_a_channel_by_its_values():
     assert bits(100, 64) == 4 and bits(512, 64) == 2 and bits(2, 256, 64, most=6) == 6 and bits(4096) == 2
 
 
-@pytest.mark.parametrize("f, most", [(F.hardswish, 0.15), (F.elu, 0.15), (F.hardtanh, 0.15), (torch.abs, 0.15),
-                                     (lambda x: x.clamp(min=0.5), 0.15), (F.leaky_relu, 1e-6)])
+@pytest.mark.parametrize("f, most", [(F.hardswish, 0.15), (F.silu, 0.15), (F.elu, 0.15), (F.hardtanh, 0.15),
+                                     (torch.abs, 0.15), (lambda x: x.clamp(min=0.5), 0.15), (F.leaky_relu, 1e-6)])
 def test_slopes_that_bend_or_jump(f, most):
     x, weight = torch.randn(64, 256), torch.randn(64, 256)
     assert error(lambda x: (f(x) * weight).sum(), x, bits=2) < most
@@ -205,6 +205,7 @@ def test_images_have_means_only_where_these_are_of_many_values():
 
     assert [window(4, 64, n, n) for n in (1, 4, 5)] == [[]] * 3
     assert window(4, 64, 6, 6) == window(4, 64, 4, 8) == [1, 1, 8, 8]
+    assert policy.demand_of(policy.Need(8), torch.empty(4, 64, 8, 8), 2, [1, 1, 8, 8], 256).window == []
 
 
 @pytest.mark.parametrize("f", [torch.log, torch.reciprocal, torch.sqrt, torch.rsqrt, lambda x: 1 / x,
