@@ -49,7 +49,7 @@ def _count_watches(change: int) -> None:
             if before == 0:
                 table[_ID] = hook
             else:
-                del table[_ID]
+                table.pop(_ID, None)
 
 
 class ModuleWatch:

@@ -65,7 +65,7 @@ def test_autocast_copies_of_parameters_pass():
 
 def test_batch_statistics_and_buffers_pass():
     norm = nn.BatchNorm1d(2048)
-    x = values(4, 2048)
+    x = values(16, 2048)
     assert [t.shape for t in compressed(lambda: norm(x))] == [x.shape]
 
 
