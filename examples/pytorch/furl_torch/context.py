@@ -129,7 +129,7 @@ class compress_saved(saved_tensors_hooks):
         """Of what was saved since the context was last entered."""
         return self._stats
 
-    def __enter__(self) -> "compress_saved":
+    def __enter__(self) -> "compress_saved":  # type: ignore[override,unused-ignore]
         if self._watch.is_on:
             raise RuntimeError("this compress_saved is already on: make another one")
         super().__enter__()

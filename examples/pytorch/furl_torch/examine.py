@@ -157,8 +157,10 @@ def describe(kept: saved.Saved) -> str:
         return "as it is"
     if kept.content.dtype == torch.bool:
         return "1 bit, exact"
+    if kept.demand.classes is not None:
+        return f"{bits} bits of exp in groups of {group}"
     if bits in (policy.EXACT, policy.SHAPE, policy.SIGNS):
-        return {policy.EXACT: "1 bit, exact", policy.SHAPE: "shape", policy.SIGNS: "signs"}[bits]
+        return {policy.EXACT: "packed, exact", policy.SHAPE: "shape", policy.SIGNS: "signs"}[bits]
     means = f", means of {' x '.join(str(w) for w in window[2:])}" if window else ""
     return f"{bits} bits in groups of {group}{means}"
 

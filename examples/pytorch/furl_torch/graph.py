@@ -31,12 +31,14 @@ _MOVERS = {"view", "_unsafe_view", "reshape", "permute", "transpose", "t", "expa
            "clone", "_to_copy", "convert_element_type", "slice", "select", "as_strided", "detach"}
 _SHIFTS = {"sub", "add"}
 # Their result is linear in each argument.
-_LINEAR = {"mm", "bmm", "addmm", "baddbmm", "convolution", "mul", "sum", "neg", "where", "cat", "mean"}
+_LINEAR = {"mm", "bmm", "addmm", "baddbmm", "convolution", "convolution_backward", "mul", "sum", "neg", "where", "cat", "mean"}
 # Operators of the backward pass by that which saved, and the position there of what it had at each of theirs.
 _ATTENTION = {1: 0, 2: 1, 3: 2, 4: policy.OUTPUT}
 _BACKWARD: dict[str, tuple[str, dict[int, int]]] = {
     "threshold_backward": ("aten::relu", {}),
     "_softmax_backward_data": ("aten::_softmax", {}),
+    "native_batch_norm_backward": ("aten::batch_norm", {}),
+    "cudnn_batch_norm_backward": ("aten::batch_norm", {}),
     "_log_softmax_backward_data": ("aten::logsumexp", {}),
     "nll_loss_backward": ("aten::nll_loss_forward", {1: 0}),
     "max_pool2d_with_indices_backward": ("aten::max_pool2d_with_indices", {1: 0}),
@@ -58,16 +60,16 @@ class Hook(fx.GraphModule):
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         graph = fx.Graph()
-        graph.output(graph.call_function(_run, (graph.placeholder("x"), )))
+        graph.output(graph.call_function(_hint, (graph.placeholder("x"), )))
         super().__init__(nn.Module(), graph)
         # A GraphModule has a class of its own. What torch gave that class to call would cost 2 us a tensor. Hooks
         # that run beside compiled code are not to be compiled themselves.
-        run = torch._dynamo.disable(function)
-        type(self).__call__ = lambda _, x: run(x)  # type: ignore[method-assign]
+        run = torch._dynamo.disable(function)  # type: ignore[no-untyped-call,unused-ignore]
 
+        def call(_: Any, x: Any) -> Any:
+            return run(x)
 
-def _run(x: Any) -> Any:
-    return x
+        type(self).__call__ = call  # type: ignore[method-assign,assignment,unused-ignore]
 
 
 def traced_node() -> Optional["Traced"]:
@@ -119,21 +121,16 @@ def _need_of(user: fx.Node, position: int) -> Need:
     name = _name(user)
     if name in ("le", "gt") and user.args[1] == 0:
         return Need(policy.SIGNS)
-    if name in _LINEAR:
-        return Need()
     if name in ("exp", "exp2"):
         return Need(8, tokens=True)
-    if name in _BACKWARD:
-        forward, positions = _BACKWARD[name]
-    else:
-        forward = "aten::" + (name[:-len("_backward")] if name.endswith("_backward") else name)
-        positions = {}
+    without_end = name[:-len("_backward")] if name.endswith("_backward") else name
+    forward, positions = _BACKWARD.get(name, (f"aten::{without_end}", {}))
     rule = policy.TABLE.get(forward)
     if isinstance(rule, Need):
         return rule
     if rule is not None:
         return rule.get(positions.get(position, position), _EXACT if positions else _POINTWISE)
-    return Need() if name in ("convolution_backward", "native_batch_norm_backward") else _POINTWISE
+    return Need() if name in _LINEAR else _POINTWISE
 
 
 def _hint(n: Any) -> int:
@@ -154,12 +151,12 @@ def _pooling(x: fx.Node) -> Optional[list[Dimension]]:
         return None
     rank = int(_name(source)[len("max_pool")])
     sizes = source.args[0].meta["val"].shape[-rank:]  # type: ignore[union-attr]
-    kernel, stride, padding, dilation = (
-        source.args[i] if len(source.args) > i and source.args[i] else default
-        for i, default in ((1, None), (2, source.args[1]), (3, [0] * rank), (4, [1] * rank)))
+    given: list[Any] = list(source.args[1:])
+    widths: list[Any] = [given[i] if len(given) > i and given[i] else default
+                         for i, default in enumerate((None, given[0], [0] * rank, [1] * rank))]
     if not all(isinstance(n, int) for n in sizes):
         return None
-    lists = [list(w) * (rank if len(w) == 1 else 1) for w in (kernel, stride, padding, dilation)]
+    lists = [list(w) * (rank if len(w) == 1 else 1) for w in widths]
     return [Dimension(*numbers) for numbers in zip(sizes, *lists)]
 
 
@@ -264,7 +261,7 @@ def _blob_bytes(x: Tensor, bits: int, group: int) -> Any:
 
 
 if CAN_TRACE:
-    @torch.library.register_fake("furl::graph_pack")  # type: ignore[misc]
+    @torch.library.register_fake("furl::graph_pack")  # type: ignore
     def _fake_pack(x: Tensor, bits: int, window: list[int], group: int) -> Tensor:
         if window:  # then the shape is not symbolic
             like = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
@@ -272,7 +269,7 @@ if CAN_TRACE:
             return x.new_empty(size, dtype=torch.uint8)
         return x.new_empty([_blob_bytes(x, bits, group)], dtype=torch.uint8)
 
-    @torch.library.register_fake("furl::graph_unpack")  # type: ignore[misc]
+    @torch.library.register_fake("furl::graph_unpack")  # type: ignore
     def _fake_unpack(blob: Tensor, size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, bits: int,
                      window: list[int], group: int) -> Tensor:
         return torch.empty_strided(size, stride, dtype=dtype, device=blob.device)

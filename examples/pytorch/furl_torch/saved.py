@@ -88,7 +88,8 @@ class Saved:
         """x: the tensor, if others may be saved that lie in its memory."""
         self.content = content
         self.demand = demand
-        self.size, self.stride = ((), ()) if x is None else (x.shape, x.stride())
+        self.size: Sequence[int] = () if x is None else x.shape
+        self.stride: Sequence[int] = () if x is None else x.stride()
         self._live = live
         self._counts: Optional[tuple[Stats, Count]] = None
         live.add(content.num_bytes)

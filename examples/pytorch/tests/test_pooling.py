@@ -31,12 +31,12 @@ def test_gradients_are_those_of_torch(pool, shape, settings):
                 continue
             leaf = x.contiguous(memory_format=memory).requires_grad_()
             with compress_saved(min_elements=1) as context:
-                y = pool(leaf * 1, **settings)
+                y = pool(leaf.clone(), **settings)
             g = torch.randn(y.shape)
             ours, = torch.autograd.grad(y, leaf, g)
             theirs, = torch.autograd.grad(pool(leaf * 1, **settings), leaf, g)
             assert torch.equal(ours, theirs)
-            assert context.stats().kept.bytes_after <= 8  # a shape that torch 1 saves
+            assert context.stats().kept.num_tensors == 0
 
 
 @pytest.mark.parametrize("kernel, bits", [(2, 2), (3, 4), (1, 1), (16, 8)])
@@ -54,7 +54,7 @@ def test_windows_of_more_places_than_a_code_has():
     x = torch.randn(2, 4, 64, 64, requires_grad=True)
     context = compress_saved()
     with context:
-        y = F.max_pool2d(x * 1, 17, 1)
+        y = F.max_pool2d(x.clone(), 17, 1)
     assert context.stats().kept.bytes_after == y.numel() * 8
     assert torch.equal(torch.autograd.grad(y.sum(), x)[0],
                        torch.autograd.grad(F.max_pool2d(x, 17, 1).sum(), x)[0])
