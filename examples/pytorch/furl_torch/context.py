@@ -212,6 +212,9 @@ class compress_saved(saved_tensors_hooks):
         if action == saved.MASK:
             return policy.Demand(1, [], codec.group)
         operators, argument = ops.consumers(x)
+        if operators and operators[0] == "CompiledFunction":
+            graph.warn_of_no_hooks()
+            return AS_IS
         need = policy.need_of(self._table, operators, argument)
         if action == saved.CONSTANT and not policy.is_input(operators, argument):
             return EXACTLY

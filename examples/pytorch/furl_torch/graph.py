@@ -7,6 +7,7 @@ say what it may lose."""
 from __future__ import annotations
 
 import operator
+import warnings
 from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence
 
 import torch
@@ -76,6 +77,11 @@ def traced_node() -> Optional["Traced"]:
     """What is being traced, if the compiler called the hook."""
     state = _tracing() if CAN_TRACE else None
     return Traced(state["_node"], state["_bw_graph"]) if state else None
+
+
+def warn_of_no_hooks() -> None:
+    """A compiled function saves a tensor that its hooks were not compiled for. It passes."""
+    warnings.warn(f"torch {torch.__version__} has not compiled the hooks: what compiled functions save is kept as it is")
 
 
 class Traced(NamedTuple):
@@ -275,24 +281,17 @@ if CAN_TRACE:
         return torch.empty_strided(size, stride, dtype=dtype, device=blob.device)
 
 
-_entered = 0
-_mode_before: Any = None
+_modes: list[Any] = []
 
 
 def start() -> None:
     """The compiler hands over all that its graphs save but parameters, until stop."""
-    global _entered, _mode_before
     if CAN_TRACE:
-        if _entered == 0:
-            _mode_before = _functorch.saved_tensors_hooks_filtering_mode
-            _functorch.saved_tensors_hooks_filtering_mode = "no_static"
-        _entered += 1
+        _modes.append(_functorch.saved_tensors_hooks_filtering_mode)
+        _functorch.saved_tensors_hooks_filtering_mode = "no_static"
 
 
 def stop() -> None:
     """Ends what start began."""
-    global _entered
     if CAN_TRACE:
-        _entered -= 1
-        if _entered == 0:
-            _functorch.saved_tensors_hooks_filtering_mode = _mode_before
+        _functorch.saved_tensors_hooks_filtering_mode = _modes.pop()

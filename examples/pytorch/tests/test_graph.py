@@ -145,3 +145,15 @@ def test_operators_pass_the_checks_of_torch():
             (ops.graph_pack, (x > 0, 1, [], 32)), (ops.graph_pack, (x, -1, [], 32)),
             (ops.graph_unpack, (ops.graph_pack(x, 2, [], 64), x.shape, x.stride(), x.dtype, 2, [], 64))):
         torch.library.opcheck(operator.default, arguments)
+
+
+def test_what_compiled_functions_save_passes_where_hooks_cannot_be_compiled(monkeypatch):
+    torch._dynamo.reset()
+    monkeypatch.setattr(graph, "CAN_TRACE", False)
+    net, loss, inputs_of = images()
+    inputs, compiled, context = inputs_of(8), torch.compile(loss, backend="aot_eager"), compress_saved()
+    with pytest.warns(UserWarning, match="has not compiled the hooks"):
+        first, _ = gradient(net, compiled, inputs, context)
+    exact, _ = gradient(net, compiled, inputs, skip())
+    torch.testing.assert_close(gradient(net, compiled, inputs, context)[0], exact)
+    torch.testing.assert_close(first, exact)
