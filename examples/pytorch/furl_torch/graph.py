@@ -151,11 +151,11 @@ def _stand_in(x: Tensor) -> Tensor:
 
 
 def _pooling(x: fx.Node) -> Optional[list[Dimension]]:
-    """Of the max pooling whose indices x is."""
+    """Of the max pooling whose indices x is, or, of the inductor's, the places in windows."""
     source = x.args[0] if x.target is operator.getitem else None
-    if not isinstance(source, fx.Node) or x.args[1] != 1 or not _name(source).endswith("d_with_indices"):
+    if not isinstance(source, fx.Node) or x.args[1] != 1 or "max_pool" not in _name(source):
         return None
-    rank = int(_name(source)[len("max_pool")])
+    rank = len(source.args[1])  # type: ignore[arg-type]
     sizes = source.args[0].meta["val"].shape[-rank:]  # type: ignore[union-attr]
     given: list[Any] = list(source.args[1:])
     widths: list[Any] = [given[i] if len(given) > i and given[i] else default
@@ -180,7 +180,7 @@ def recipe_of(traced: Traced, x: Tensor, codec: Any, min_elements: int) -> Optio
     """None for what passes."""
     is_value = x.dtype in (torch.float32, torch.float16, torch.bfloat16)
     now = _stand_in(x)
-    pooling = _pooling(traced.node) if x.dtype == torch.int64 else None
+    pooling = _pooling(traced.node) if x.dtype in (torch.int64, torch.int8) else None
     bits = places.bits_of(pooling) if pooling else None
     if pooling and bits and now.numel() >= min_elements:
         return Recipe(Demand(bits, [], 32), pooling=pooling)
@@ -229,7 +229,7 @@ def pack(x: Tensor, recipe: Recipe) -> tuple[Any, ...]:
         largest, place = x.max(-1, keepdim=True)
         blobs = [largest, place.to(torch.int32)]
     if recipe.pooling is not None:
-        x = places.places_of(x, recipe.pooling)
+        x = places.places_of(x, recipe.pooling) if x.dtype == torch.int64 else x.to(torch.uint8)
     if bits != policy.SHAPE:
         blobs.append(ops.graph_pack(x, bits, window, group))
     if recipe.signs:
@@ -247,7 +247,7 @@ def unpack(packed: Sequence[Any], like: Tensor, recipe: Recipe) -> Tensor:
     dtype = like.dtype if recipe.pooling is None else torch.uint8
     y: Tensor = ops.graph_unpack(blobs[-2 if recipe.signs else -1], size, stride, dtype, bits, window, group)
     if recipe.pooling is not None:
-        return places.indices_of(y, recipe.pooling)
+        return places.indices_of(y, recipe.pooling) if like.dtype == torch.int64 else y.to(like.dtype)
     if classes is not None:
         return policy.with_largest(y, classes, blobs[0], blobs[1])
     if recipe.signs:
