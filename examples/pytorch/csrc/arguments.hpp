@@ -5,6 +5,7 @@
 // From the arguments of operators to plans, with the checks that furl cannot make.
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <numeric>
@@ -116,6 +117,22 @@ inline void check_blob(const furl::plan& p, const Tensor& blob, const Tensor& ot
 inline Tensor new_tensor(const Tensor& blob, IntArrayRef sizes, IntArrayRef strides,
                          at::ScalarType type) {
   return at::empty_strided(sizes, strides, blob.options().dtype(type));
+}
+
+/// Of graph_pack: the seed, and the offset that the next call takes.
+struct noise_state {
+  std::atomic<std::int64_t> seed{0};
+  std::atomic<std::int64_t> offset{0};
+};
+
+inline noise_state& noise() {
+  static noise_state state;
+  return state;
+}
+
+inline void set_next_key(std::int64_t seed, std::int64_t offset) {
+  noise().seed = seed;
+  noise().offset = offset;
 }
 
 inline furl::random_key key_of(std::int64_t seed, std::int64_t offset) {

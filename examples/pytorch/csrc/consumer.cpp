@@ -23,6 +23,7 @@ struct running_operator {
   const at::RecordFunction* record;  // to know it again at its end
   const char* name;                  // the record's
   const c10::TensorImpl* arguments[most_arguments];
+  std::vector<std::int64_t> settings;  // see operator_settings
 };
 
 struct watched_thread {
@@ -36,12 +37,36 @@ watched_thread& this_thread() {
   return state;
 }
 
+bool is_pooling(std::string_view name) {
+  return name == "aten::max_pool2d_with_indices" || name == "aten::max_pool3d_with_indices";
+}
+
+/// Of max pooling's arguments: the input, then kernel, stride, padding, dilation.
+std::vector<std::int64_t> window_of(c10::ArrayRef<const c10::IValue> arguments, std::size_t rank) {
+  if (arguments.size() < 5 || !arguments[0].isTensor()) return {};
+  const auto sizes = arguments[0].toTensor().sizes();
+  std::vector<std::int64_t> window(sizes.end() - std::ptrdiff_t(rank), sizes.end());
+  for (std::size_t i = 1; i < 5; ++i) {
+    if (!arguments[i].isIntList()) return {};
+    std::vector<std::int64_t> widths = arguments[i].toIntVector();
+    if (widths.empty()) widths = arguments[1].toIntVector();  // a stride is the kernel by default
+    if (widths.size() == 1) widths.resize(rank, widths[0]);
+    if (widths.size() != rank) return {};
+    window.insert(window.end(), widths.begin(), widths.end());
+  }
+  return window;
+}
+
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& record) {
-  running_operator op{&record, record.name(), {}};
+  const bool is_script = record.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION;
+  running_operator op{&record, is_script ? "torchscript" : record.name(), {}, {}};
   const auto inputs = record.inputs();
+  if (is_pooling(op.name)) op.settings = window_of(inputs, std::size_t(op.name[14] - '0'));
+  if (op.name == std::string_view("aten::_log_softmax") && inputs.size() > 1 && inputs[1].isInt())
+    op.settings = {inputs[1].toInt()};
   for (std::size_t i = 0; i < std::min(inputs.size(), most_arguments); ++i)
     if (inputs[i].isTensor()) op.arguments[i] = inputs[i].toTensor().unsafeGetTensorImpl();
-  this_thread().running.push_back(op);
+  this_thread().running.push_back(std::move(op));
   return nullptr;
 }
 
@@ -66,9 +91,10 @@ bool is_own(const char* name) {
 void watch_operators(bool on) {
   watched_thread& state = this_thread();
   if (on && state.depth++ == 0) {
-    state.callback = at::addThreadLocalCallback(at::RecordFunctionCallback(begin, end)
-                                                    .needsInputs(true)
-                                                    .scopes({at::RecordScope::FUNCTION}));
+    state.callback = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(begin, end)
+            .needsInputs(true)
+            .scopes({at::RecordScope::FUNCTION, at::RecordScope::TORCHSCRIPT_FUNCTION}));
   } else if (!on && state.depth > 0 && --state.depth == 0) {
     at::removeCallback(state.callback);
     state.running.clear();
@@ -89,6 +115,13 @@ std::tuple<std::vector<std::string>, std::int64_t> consumers(const at::Tensor& x
     names.emplace_back(op->name);
   }
   return {names, argument};
+}
+
+std::vector<std::int64_t> operator_settings() {
+  const std::vector<running_operator>& running = this_thread().running;
+  const auto op = std::find_if(running.rbegin(), running.rend(),
+                               [](const running_operator& o) { return !is_own(o.name); });
+  return op == running.rend() ? std::vector<std::int64_t>{} : op->settings;
 }
 
 }  // namespace furl_torch

@@ -19,7 +19,14 @@ namespace furl_torch {
 void watch_operators(bool on);
 
 /// The operators that are running on this thread, innermost first, without furl's own; and which
-/// argument of the innermost x is, or -1 for none: then it is one of its outputs.
+/// argument of the innermost x is, or -1 for none: then it is one of its outputs. A function of
+/// TorchScript counts as one by the name "torchscript": what its fused graphs save, they save
+/// outside any operator.
 std::tuple<std::vector<std::string>, std::int64_t> consumers(const at::Tensor& x);
+
+/// Arguments of the innermost operator that say how to pack what it saves. Of max pooling over d
+/// dimensions: d numbers each for the input's size, kernel, stride, padding and dilation. Of
+/// log-softmax: its dimension. Of others: none.
+std::vector<std::int64_t> operator_settings();
 
 }  // namespace furl_torch

@@ -4,6 +4,7 @@
 #include "inspect.hpp"
 
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <algorithm>
 #include <cmath>
@@ -29,28 +30,41 @@ class memory_book {
     const at::Tensor owner = x.is_view() ? at::Tensor(x._base()) : x;
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto [begin, end] = entries_.equal_range(owner.unsafeGetTensorImpl());
+    const region place(x);
     for (auto it = begin; it != end; ++it)
-      if (it->second.is_of(x)) return it->second.number;
+      if (it->second.place == place) return it->second.number;
     if (entries_.size() >= limit_) forget_dead();
-    entries_.emplace(
-        owner.unsafeGetTensorImpl(),
-        entry{weak_tensor(owner.getIntrusivePtr()), x.sizes().vec(), x.strides().vec(),
-              x.storage_offset(), std::int64_t(x._version()), x.scalar_type(), ++last_});
+    entries_.emplace(owner.unsafeGetTensorImpl(),
+                     entry{weak_tensor(owner.getIntrusivePtr()), place, ++last_});
     return last_;
   }
 
  private:
+  /// Of a tensor's storage, and what was written there.
+  struct region {
+    std::vector<std::int64_t> sizes, strides;  // none for all elements from the offset on
+    std::int64_t offset, num_elements, version;
+    at::ScalarType type;
+
+    explicit region(const at::Tensor& x)
+        : offset(x.storage_offset()),
+          num_elements(x.numel()),
+          version(std::int64_t(x._version())),
+          type(x.scalar_type()) {
+      if (x.is_non_overlapping_and_dense()) return;
+      sizes = x.sizes().vec();
+      strides = x.strides().vec();
+    }
+    bool operator==(const region& other) const {
+      return offset == other.offset && num_elements == other.num_elements &&
+             version == other.version && type == other.type && sizes == other.sizes &&
+             strides == other.strides;
+    }
+  };
   struct entry {
     weak_tensor owner;
-    std::vector<std::int64_t> sizes, strides;
-    std::int64_t storage_offset, version;
-    at::ScalarType type;
+    region place;
     std::int64_t number;
-
-    bool is_of(const at::Tensor& x) const {
-      return version == std::int64_t(x._version()) && storage_offset == x.storage_offset() &&
-             type == x.scalar_type() && x.sizes() == sizes && x.strides() == strides;
-    }
   };
 
   void forget_dead() {
@@ -94,7 +108,8 @@ action action_by_origin(const at::Tensor& x) {
   for (int i = 0; i < most_moves && node; ++i) {
     const std::string name = operator_name(*node);
     if (name == "torch::autograd::AccumulateGrad") return action::parameter;
-    if (begins_with_any(name, {"LogSoftmax", "Logsumexp", "Logcumsumexp"})) return action::keep;
+    if (name == "LogSoftmax") return action::logarithms;
+    if (begins_with_any(name, {"Logsumexp", "Logcumsumexp"})) return action::keep;
     if (output > 0 &&
         (name.find("Norm") != std::string::npos || name.find("Attention") != std::string::npos))
       return action::keep;  // statistics of norms, log-sums of attention
@@ -195,6 +210,43 @@ std::tuple<at::Tensor, double> pack_two_values(const at::Tensor& x) {
   const float level = second_value(x);
   if (!(level > 0) || !std::isfinite(level)) return {none, 0.0};
   return {ops<host_engine>::pack_positive(x), double(level)};
+}
+
+std::vector<at::Tensor> cast_parameter(const at::Tensor& x) {
+  auto node = x.grad_fn();
+  constexpr int most_moves = 4;
+  for (int i = 0; i < most_moves && node; ++i) {
+    if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node.get())) {
+      const at::Tensor& parameter = leaf->variable;
+      const bool is_copy = parameter.scalar_type() != x.scalar_type() &&
+                           parameter.numel() == x.numel() &&
+                           parameter.is_non_overlapping_and_dense() &&
+                           x.is_non_overlapping_and_dense() && x.storage_offset() == 0;
+      return is_copy ? std::vector<at::Tensor>{parameter} : std::vector<at::Tensor>{};
+    }
+    const std::string name = operator_name(*node);
+    if ((name != "ToCopy" && name != "T" && name != "Transpose") || node->num_outputs() < 1) break;
+    node = node->next_edge(0).function;
+  }
+  return {};
+}
+
+std::int64_t hash_elements(const at::Tensor& x) {
+  if (x.device().type() != at::kCPU || !x.is_non_overlapping_and_dense()) return 0;
+  const auto* bytes = static_cast<const char*>(x.data_ptr());
+  const std::size_t size = std::size_t(x.numel()) * x.element_size();
+  constexpr std::uint64_t odd = 0x9e3779b97f4a7c15;
+  std::uint64_t lanes[4] = {1, 2, 3, 4}, word = 0;
+  std::size_t i = 0;
+  for (; i + sizeof lanes <= size; i += sizeof lanes) {
+    for (std::uint64_t& lane : lanes) {
+      std::memcpy(&word, bytes + i + sizeof word * std::size_t(&lane - lanes), sizeof word);
+      lane = (lane ^ word) * odd;
+      lane ^= lane >> 32;
+    }
+  }
+  for (; i < size; ++i) lanes[0] = (lanes[0] ^ std::uint64_t(bytes[i])) * odd;
+  return std::int64_t(((lanes[0] * odd + lanes[1]) * odd + lanes[2]) * odd + lanes[3]);
 }
 
 std::vector<std::int64_t> dense_stride(const at::Tensor& x) {

@@ -24,15 +24,25 @@ enum class action : std::int64_t {
   mask = 6,            // bool
   constant = 7,        // without gradient: an input, a mask, or a statistic; the caller must know
   signed_bounded = 8,  // as bounded, for -1..1: outputs of tanh
+  logarithms = 9,      // outputs of log-softmax: only their exponentials may be compressed
 };
 
-/// What to do with x, and a number that it shares with what was inspected before if that has the
-/// same elements in the same memory, unmodified since and alive all the time; 0 if x has no number.
+/// What to do with x, and a number that it shares with what was inspected before if that is the
+/// same memory, unmodified since and alive all the time, perhaps in another shape; 0 if x has no
+/// number.
 std::tuple<std::int64_t, std::int64_t> inspect(const at::Tensor& x, std::int64_t min_elements);
+
+/// Of the elements of a dense tensor in host memory; 0 for others. Writes that raise no version, as
+/// numpy's, change it.
+std::int64_t hash_elements(const at::Tensor& x);
 
 /// Packs x to one bit per element if they are +0 and one positive number, which is returned too.
 /// Else, or if x is not in host memory, the blob is empty.
 std::tuple<at::Tensor, double> pack_two_values(const at::Tensor& x);
+
+/// The parameter that x is a copy of in another dtype, perhaps transposed, as autocast makes them;
+/// or none.
+std::vector<at::Tensor> cast_parameter(const at::Tensor& x);
 
 /// The strides of x, or where it has gaps those of a copy without, in the same order.
 std::vector<std::int64_t> dense_stride(const at::Tensor& x);

@@ -11,6 +11,11 @@
 // clang-format off
 TORCH_LIBRARY(furl, m) {
   m.def("compress(Tensor x, int bits, int[] window, int group, int seed, int offset) -> Tensor");
+#if TORCH_VERSION_MAJOR >= 2
+  m.def("graph_pack(Tensor x, int bits, int[] window, int group) -> Tensor", {at::Tag::nondeterministic_seeded});
+  m.def("graph_unpack(Tensor blob, SymInt[] size, SymInt[] stride, ScalarType dtype, int bits, int[] window, int group) -> Tensor");
+#endif
+  m.def("set_next_key(int seed, int offset) -> ()", &furl_torch::set_next_key);
   m.def("decompress(Tensor blob, int[] size, int[] stride, ScalarType dtype, int bits, int[] window, int group) -> Tensor");
   m.def("decompress_add_(Tensor(a!) y, Tensor blob, int bits, int[] window, int group) -> ()");
   m.def("pack(Tensor codes, int bits) -> Tensor");
@@ -28,6 +33,9 @@ TORCH_LIBRARY(furl, m) {
   m.def("inspect(Tensor x, int min_elements) -> (int, int)", &furl_torch::inspect);
   m.def("watch_operators(bool on) -> ()", &furl_torch::watch_operators);
   m.def("consumers(Tensor x) -> (str[], int)", &furl_torch::consumers);
+  m.def("operator_settings() -> int[]", &furl_torch::operator_settings);
+  m.def("cast_parameter(Tensor x) -> Tensor[]", &furl_torch::cast_parameter);
+  m.def("hash_elements(Tensor x) -> int", &furl_torch::hash_elements);
   m.def("pack_two_values(Tensor x) -> (Tensor, float)", &furl_torch::pack_two_values);
   m.def("dense_stride(Tensor x) -> int[]", &furl_torch::dense_stride);
 }
@@ -48,4 +56,8 @@ TORCH_LIBRARY_IMPL(furl, Autograd, m) {
         "restore_positive_", "unpack_levels", "relu", "relu_backward", "dropout", "pack_gelu",
         "gelu_backward", "max_pool2d", "max_pool2d_backward"})
     m.impl(name, torch::CppFunction::makeFallthrough());
+#if TORCH_VERSION_MAJOR >= 2
+  for (const char* const name : {"graph_pack", "graph_unpack"})
+    m.impl(name, torch::CppFunction::makeFallthrough());
+#endif
 }

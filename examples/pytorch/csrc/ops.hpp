@@ -6,9 +6,12 @@
 // channels-last images are read and written as they lie; a window is given in the order of the
 // dimensions and follows them. Outputs and blobs are made by torch's allocator.
 
+#include <torch/version.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "arguments.hpp"
@@ -27,6 +30,24 @@ struct ops {
     const Tensor blob = new_blob(p, values);
     check(engine.compress(p, values, blob, key_of(seed, offset)));
     return blob;
+  }
+
+  /// For graphs that are compiled once and run many times: with a key that no other call has. Codes
+  /// and bools are packed; -1 bits are for which elements are above 0.
+  static Tensor graph_pack(const Tensor& x, std::int64_t bits, IntArrayRef window,
+                           std::int64_t group) {
+    if (is_code(x.scalar_type())) return pack(x, bits);
+    if (bits < 0) return pack_positive(x);
+    return compress(x, bits, window, group, noise().seed, noise().offset++);
+  }
+
+  /// The inverse; signs are restored as 0 and 1.
+  static Tensor graph_unpack(const Tensor& blob, IntArrayRef size, IntArrayRef stride,
+                             at::ScalarType dtype, std::int64_t bits, IntArrayRef window,
+                             std::int64_t group) {
+    if (is_code(dtype)) return unpack(blob, size, stride, dtype, bits);
+    if (bits < 0) return unpack_levels(blob, size, stride, dtype, 1.0);
+    return decompress(blob, size, stride, dtype, bits, window, group);
   }
 
   static Tensor decompress(const Tensor& blob, IntArrayRef size, IntArrayRef stride,
@@ -53,8 +74,8 @@ struct ops {
   }
 
   static Tensor pack(const Tensor& codes, std::int64_t bits) {
-    TORCH_CHECK_TYPE(codes.scalar_type() == at::kByte || codes.scalar_type() == at::kBool,
-                     "furl: dtype of codes is ", codes.scalar_type(), ": must be uint8 or bool");
+    TORCH_CHECK_TYPE(is_code(codes.scalar_type()), "furl: dtype of codes is ", codes.scalar_type(),
+                     ": must be uint8 or bool");
     const Engine engine(codes);
     const Tensor bytes = dense(codes);
     const furl::plan p = code_plan(codes.numel(), bits);
@@ -65,8 +86,7 @@ struct ops {
 
   static Tensor unpack(const Tensor& blob, IntArrayRef size, IntArrayRef stride,
                        at::ScalarType dtype, std::int64_t bits) {
-    TORCH_CHECK_TYPE(dtype == at::kByte || dtype == at::kBool, "furl: dtype is ", dtype,
-                     ": must be uint8 or bool");
+    TORCH_CHECK_TYPE(is_code(dtype), "furl: dtype is ", dtype, ": must be uint8 or bool");
     const Engine engine(blob);
     const Tensor codes = new_tensor(blob, size, stride, dtype);
     TORCH_CHECK(codes.is_non_overlapping_and_dense(), "furl: stride leaves gaps or overlaps");
@@ -169,6 +189,8 @@ struct ops {
   }
 
  private:
+  static bool is_code(at::ScalarType type) { return type == at::kByte || type == at::kBool; }
+
   static const furl::codebook& gelu_codebook(std::int64_t bits) {
     TORCH_CHECK(bits >= 1 && bits <= 4, "furl: bits is ", bits, ": must be 1..4");
     static const std::vector<furl::codebook> books = [] {
@@ -213,6 +235,12 @@ template <class Engine, class Library>
 void register_ops(Library& m) {
   using all = ops<Engine>;
   m.impl("compress", &all::compress);
+#if TORCH_VERSION_MAJOR >= 2
+  if (!std::is_same_v<Engine, meta_engine>) {  // graph.py has their shapes
+    m.impl("graph_pack", &all::graph_pack);
+    m.impl("graph_unpack", &all::graph_unpack);
+  }
+#endif
   m.impl("decompress", &all::decompress);
   m.impl("decompress_add_", &all::decompress_add_);
   m.impl("pack", &all::pack);

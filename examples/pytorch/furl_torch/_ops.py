@@ -27,5 +27,5 @@ def _find_library() -> str:
     return str(found[0])
 
 
-torch.ops.load_library(_find_library())
+torch.ops.load_library(_find_library())  # type: ignore[no-untyped-call,unused-ignore]
 ops = torch.ops.furl

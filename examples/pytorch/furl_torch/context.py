@@ -8,19 +8,19 @@ import threading
 import weakref
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import Iterator, Mapping, NamedTuple, Optional, Union
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Union
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from . import policy, saved
+from . import graph, policy, saved
 from ._ops import ops
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
-from .noise import next_key
+from .noise import next_key, start_graph_keys
 from .policy import Demand
-from .saved import Saved
+from .saved import Saved, SavedView
 
 
 class Codec(NamedTuple):
@@ -41,6 +41,7 @@ class Codec(NamedTuple):
 Override = Union[Codec, int, None]
 BOUNDED_BITS = 8  # of outputs of softmax, sigmoid and tanh, whoever saves them
 AS_IS = Demand(policy.EXACT, [], 0)
+EXACTLY = Demand(policy.EXACT, [], 1)  # but packed, if it is zeros and one positive number
 LIMITS = {saved.BOUNDED: (0.0, 1.0), saved.SIGNED_BOUNDED: (-1.0, 1.0)}
 
 _thread = threading.local()
@@ -73,6 +74,11 @@ def _checked(codec: Override) -> Optional[Codec]:
     return codec
 
 
+def _with_settings(kind: type, bits: int, window: int, group: int, overrides: Any, model: Any,
+                   min_elements: int) -> Any:
+    return kind(bits, window, group=group, overrides=overrides, model=model, min_elements=min_elements)
+
+
 class compress_saved(saved_tensors_hooks):
     """Inside `with compress_saved(): ...`, what autograd saves for the backward pass is compressed.
 
@@ -92,7 +98,9 @@ class compress_saved(saved_tensors_hooks):
     def __init__(self, bits: int = 2, window: int = 8, *, group: int = 256,
                  overrides: Optional[Mapping[Union[type, str], Override]] = None,
                  model: Optional[nn.Module] = None, min_elements: int = 1024) -> None:
-        super().__init__(self._pack, self._unpack)
+        hook = graph.Hook if graph.CAN_TRACE else (lambda function: function)
+        super().__init__(hook(self._save), hook(self._restore))
+        self._settings = (bits, window, group, overrides, model, min_elements)
         self._codec = _checked(Codec(bits, window, group))
         given = {k: _checked(c) for k, c in (overrides or {}).items()}
         self._operators = {k: c for k, c in given.items() if isinstance(k, str) and "::" in k}
@@ -108,19 +116,26 @@ class compress_saved(saved_tensors_hooks):
         self._watch.on_change = self._choose
         self._current = self._codec
         self._count = Count()
-        self._known: "weakref.WeakValueDictionary[int, Saved]" = weakref.WeakValueDictionary()
+        self._known: "weakref.WeakValueDictionary[tuple[int, int], Saved]" = weakref.WeakValueDictionary()
         self._stats = Stats()
+        self._recipes: dict[Any, Optional[graph.Recipe]] = {}  # of what compiled graphs save
         self.live = LiveBytes()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies, pickled ones too, have the settings alone: no counts, and they are off."""
+        return _with_settings, (type(self), *self._settings)
 
     def stats(self) -> Stats:
         """Of what was saved since the context was last entered."""
         return self._stats
 
-    def __enter__(self) -> "compress_saved":
+    def __enter__(self) -> "compress_saved":  # type: ignore[override,unused-ignore]
         if self._watch.is_on:
             raise RuntimeError("this compress_saved is already on: make another one")
         super().__enter__()
         self._stats = Stats()
+        graph.start()
+        start_graph_keys()
         self._watch.start()
         ops.watch_operators(True)
         self._choose()
@@ -129,7 +144,24 @@ class compress_saved(saved_tensors_hooks):
     def __exit__(self, *exception: object) -> None:
         ops.watch_operators(False)
         self._watch.stop()
+        graph.stop()
         super().__exit__(*exception)
+
+    def _save(self, x: Tensor) -> Any:
+        traced = graph.traced_node()
+        if traced is None:
+            return self._pack(x)
+        codec = None if self._passes() else self._codec
+        recipe = graph.recipe_of(traced, x, codec, self._min_elements) if codec else None
+        self._recipes[traced.node] = recipe
+        return x if recipe is None else graph.pack(x, recipe)
+
+    def _restore(self, kept: Any) -> Tensor:
+        traced = graph.traced_node()
+        if traced is None:
+            return self._unpack(kept)
+        recipe = self._recipes.pop(traced.node)
+        return kept if recipe is None else graph.unpack(kept, traced.node.meta["val"], recipe)
 
     def _choose(self) -> None:
         """For the modules that are running now."""
@@ -147,31 +179,47 @@ class compress_saved(saved_tensors_hooks):
         return ([c for pattern, c in self._patterns.items() if fnmatchcase(name, pattern)]
                 or [self._types[t] for t in type(module).__mro__ if t in self._types])[:1]
 
-    def _pack(self, x: Tensor) -> Saved:
+    def _pack(self, x: Tensor) -> Union[Saved, SavedView]:
         action, number = ops.inspect(x, self._min_elements)
+        if action == saved.CONSTANT and self._watch.holds(x):
+            action = saved.PARAMETER
         demand = self._demand(x, action)
-        known = self._known.get(number) if number else None
+        key = number, 0
+        if number and action in (saved.CONSTANT, saved.MASK) and demand is not AS_IS:
+            key = number, ops.hash_elements(x)  # numpy writes without a new version
+        known = self._known.get(key) if number else None
         if known is not None:
             joined = known.demand.joined(demand)
             if joined != known.demand:
                 known.replace(*self._keep(x, action, joined))
-            return known
-        kept = Saved(*self._keep(x, action, demand), self.live)
+            return known if known.size == x.shape and known.stride == x.stride() else SavedView(x, known)
+        kept = Saved(x if number else None, *self._keep(x, action, demand), self.live)
         if action != saved.PARAMETER:
             if number:
-                self._known[number] = kept
+                self._known[key] = kept
             kept.count_in(self._stats, self._count, saved.tensor_bytes(x))
         return kept
+
+    def _passes(self) -> bool:
+        """Whether nothing is to be compressed now."""
+        return self._current is None or getattr(_thread, "skipping", False)
 
     def _demand(self, x: Tensor, action: int) -> Demand:
         """Of the operator that is saving x."""
         codec = self._current
-        if codec is None or action < saved.VALUES or getattr(_thread, "skipping", False):
+        if codec is None or action < saved.VALUES or self._passes():
             return AS_IS
         if action == saved.MASK:
             return policy.Demand(1, [], codec.group)
         operators, argument = ops.consumers(x)
+        if operators and operators[0] == "CompiledFunction":
+            graph.warn_of_no_hooks()
+            return AS_IS
         need = policy.need_of(self._table, operators, argument)
+        if action == saved.CONSTANT and not policy.is_input(operators, argument):
+            return EXACTLY
+        if action == saved.LOGARITHMS and need.bits > 0 and not need.exponentials:
+            need = policy.Need(policy.EXACT)
         for name in operators if self._operators else ():
             if name in self._operators:
                 codec, need = self._operators[name], policy.Need()
@@ -180,29 +228,35 @@ class compress_saved(saved_tensors_hooks):
                 break
         if codec is None:
             return AS_IS
+        if need.exponentials:
+            return policy.demand_of_logarithms(need, x, ops.operator_settings()[0], codec.bits, codec.group)
         if action in LIMITS:
             need = need._replace(bits=max(need.bits, BOUNDED_BITS))
         return policy.demand_of(need, x, codec.bits, codec.window_of(x.dim()), codec.group)
 
     def _keep(self, x: Tensor, action: int, demand: Demand) -> tuple[saved.Content, Demand]:
         """What to keep, and the demand that it satisfies."""
-        if demand.bits == policy.EXACT:
-            return saved.save_as_is(x, action), AS_IS
-        if action == saved.MASK:
-            return saved.save_mask(x), demand
-        if action == saved.CONSTANT:
+        if action == saved.KEEP and x.dtype == torch.int64 and not self._passes():
+            packed = saved.save_indices(x)
+            if packed is not None:
+                return packed, AS_IS  # exact
+        if action == saved.CONSTANT and demand is not AS_IS:
             packed = saved.save_two_values(x)
             if packed is not None:
                 return packed, AS_IS  # exact
-            if not self._watch.was_input(x):
-                return saved.save_as_is(x, action), AS_IS
+        if demand.bits == policy.EXACT:
+            return saved.save_as_is(x, action), demand
+        if action == saved.MASK:
+            return saved.save_mask(x), demand
         if demand.bits == policy.SHAPE:
             return saved.save_shape(x), demand
+        if demand.classes is not None:
+            return saved.save_logarithms(x, demand, next_key()), demand
         if demand.bits == policy.SIGNS:
             return saved.save_signs(x), demand
         return saved.save_values(x, demand, next_key(), action == saved.POSITIVES,
                                  LIMITS.get(action)), demand
 
     @staticmethod
-    def _unpack(kept: Saved) -> Tensor:
+    def _unpack(kept: Union[Saved, SavedView]) -> Tensor:
         return kept.restore()

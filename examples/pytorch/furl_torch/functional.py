@@ -12,8 +12,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .losses import cross_entropy
 from .noise import next_key
 from ._ops import ops
+
+__all__ = ["activity_penalty", "cross_entropy", "dropout", "gelu", "max_pool2d", "relu"]
 
 
 def _like(g: Tensor, strides: Sequence[int]) -> Tensor:
@@ -21,6 +24,13 @@ def _like(g: Tensor, strides: Sequence[int]) -> Tensor:
     if list(g.stride()) == list(strides):
         return g
     return torch.empty_strided(g.shape, strides, dtype=g.dtype, device=g.device).copy_(g)
+
+
+def _is_batched(g: Tensor) -> bool:
+    """Whether g stands for many gradients, which torch takes at once."""
+    functorch = getattr(torch._C, "_functorch", None)
+    return any(getattr(functorch, f)(g) for f in ("is_batchedtensor", "is_legacy_batchedtensor")
+               if hasattr(functorch, f))
 
 
 class _Relu(torch.autograd.Function):
@@ -96,6 +106,8 @@ class _ActivityPenalty(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
         blob, = ctx.saved_tensors
+        if _is_batched(g):
+            return g + ops.decompress(blob, g.shape, ctx.strides, g.dtype, ctx.bits, [], 256), None, None
         sum_of_both = torch.empty_strided(g.shape, ctx.strides, dtype=g.dtype, device=g.device)
         ops.decompress_add_(sum_of_both.copy_(g), blob, ctx.bits, [], 256)
         return sum_of_both, None, None

@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from dataclasses import dataclass, field
+
+from torch import Tensor
 
 
 @dataclass
@@ -52,6 +55,9 @@ class LiveBytes:
     def __init__(self) -> None:
         self.now = 0
         self.peak = 0
+        self.restored = 0       # of tensors that were restored and that somebody still has
+        self.backward_peak = 0  # the most of both together
+        self._refs: dict[int, "weakref.ref[Tensor]"] = {}
         # The backward pass of a GPU has threads of its own; and the garbage collector may end a tensor on
         # this thread while it holds the lock.
         self._lock = threading.RLock()
@@ -62,7 +68,23 @@ class LiveBytes:
             self.now += num_bytes
             self.peak = max(self.peak, self.now)
 
+    def add_restored(self, x: Tensor) -> None:
+        """A tensor was restored: it counts for as long as it lives."""
+        num_bytes = x.numel() * x.element_size()
+
+        def end(ref: "weakref.ref[Tensor]") -> None:
+            with self._lock:
+                self.restored -= num_bytes
+                self._refs.pop(id(ref), None)
+
+        ref = weakref.ref(x, end)
+        with self._lock:
+            self._refs[id(ref)] = ref
+            self.restored += num_bytes
+            self.backward_peak = max(self.backward_peak, self.now + self.restored)
+
     def reset_peak(self) -> None:
-        """Lets the peak begin again at what is kept now."""
+        """Lets the peaks begin again at what there is now."""
         with self._lock:
             self.peak = self.now
+            self.backward_peak = self.now + self.restored

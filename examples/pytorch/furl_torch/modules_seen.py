@@ -1,50 +1,82 @@
 # SPDX-FileCopyrightText: 2026 The furl authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which module is running, and which tensors modules were given."""
+"""Which module is running."""
 
 from __future__ import annotations
 
-import inspect
 import threading
-import weakref
+from collections import OrderedDict
 from typing import Any, Callable, Optional
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as registry
+from torch.utils.hooks import RemovableHandle
 
-_ALWAYS = ({"always_call": True} if "always_call" in inspect.signature(
-    registry.register_module_forward_hook).parameters else {})
+# What is being compiled has no modules when it runs.
+_is_compiling: Callable[[], bool] = (torch.compiler.is_compiling if hasattr(torch, "compiler")
+                                     else lambda: False)
+# Compiled code is compiled again where hooks have other numbers than before: these are always the same.
+_ID = RemovableHandle(OrderedDict()).id
+_TABLES: tuple[tuple[str, Any], ...] = (
+    ("_global_forward_pre_hooks", lambda module, inputs: _enter(module)),
+    ("_global_forward_hooks", lambda module, inputs, output: _leave(module)),
+    ("_global_forward_hooks_always_called", True))
+_lock = threading.Lock()
+_num_watches = 0
+_thread = threading.local()
+
+
+def _enter(module: nn.Module) -> None:
+    if not _is_compiling():
+        for watch in getattr(_thread, "watches", ()):
+            watch.enter(module)
+
+
+def _leave(module: nn.Module) -> None:
+    if not _is_compiling():
+        for watch in getattr(_thread, "watches", ()):
+            watch.leave(module)
+
+
+def _count_watches(change: int) -> None:
+    """Hooks are there while any thread watches."""
+    global _num_watches
+    with _lock:
+        before, _num_watches = _num_watches, _num_watches + change
+        for name, hook in _TABLES if min(before, _num_watches) == 0 else ():
+            table = getattr(registry, name, {})  # torch 1 does not have them all
+            if before == 0:
+                table[_ID] = hook
+            else:
+                table.pop(_ID, None)
 
 
 class ModuleWatch:
     """While it is on, follows the modules that one thread calls."""
 
     def __init__(self, model: Optional[nn.Module]) -> None:
-        self.names = ({m: name or type(m).__name__ for name, m in model.named_modules()}
-                       if model is not None else {})
-        self._inputs: dict[int, "weakref.ref[Tensor]"] = {}
-        self._handles: list[Any] = []
-        self._thread: Optional[int] = None
+        self._model = model
+        self.names: dict[nn.Module, str] = {}
+        self.is_on = False
         self.stack: list[nn.Module] = []
         self.on_change: Callable[[], None] = lambda: None
 
-    @property
-    def is_on(self) -> bool:
-        """Between start and stop."""
-        return bool(self._handles)
-
     def start(self) -> None:
         """Follows the calling thread from now on."""
-        self._thread = threading.get_ident()
-        self._handles = [registry.register_module_forward_pre_hook(self._enter),
-                         registry.register_module_forward_hook(self._leave, **_ALWAYS)]
+        if self._model is not None and not self.names:  # not before: a copied model is incomplete at first
+            self.names = {m: name or type(m).__name__ for name, m in self._model.named_modules()}
+        _count_watches(1)
+        if not hasattr(_thread, "watches"):
+            _thread.watches = []
+        _thread.watches.append(self)
+        self.is_on = True
 
     def stop(self) -> None:
         """Leaves nothing behind."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-        self._inputs.clear()
+        self.is_on = False
+        _thread.watches.remove(self)
+        _count_watches(-1)
         self.stack.clear()
 
     def name(self) -> str:
@@ -54,25 +86,21 @@ class ModuleWatch:
         module = self.stack[-1]
         return self.names.get(module) or type(module).__name__
 
-    def was_input(self, x: Tensor) -> bool:
-        """Whether a module was given x, or a tensor that x is a view of."""
-        for t in (x, x._base):
-            ref = None if t is None else self._inputs.get(id(t))
-            if ref is not None and ref() is t:
-                return True
-        return False
+    def holds(self, x: Tensor) -> bool:
+        """Whether x is, or is a view of, a parameter, or a buffer of the innermost module."""
+        owner = x if x._base is None else x._base
+        if isinstance(owner, nn.Parameter):
+            return True
+        return bool(self.stack) and any(owner is b for b in self.stack[-1]._buffers.values())
 
-    def _enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        if threading.get_ident() != self._thread:
-            return
+    def enter(self, module: nn.Module) -> None:
+        """A module begins."""
         self.stack.append(module)
         self.on_change()
-        for x in inputs:
-            if isinstance(x, Tensor) and not x.requires_grad and x.is_floating_point():
-                self._inputs[id(x)] = weakref.ref(x)
 
-    def _leave(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        if threading.get_ident() != self._thread or module not in self.stack:
+    def leave(self, module: nn.Module) -> None:
+        """A module ends."""
+        if module not in self.stack:
             return
         while self.stack.pop() is not module:  # those above it ended with an exception
             pass

@@ -7,8 +7,16 @@ from __future__ import annotations
 import itertools
 from typing import Iterator
 
+from torch import distributed
+
+from ._ops import ops
+
+KEYS_OF_A_RANK = 2**44
+GRAPH_KEYS = 2**62  # the first of compiled graphs
+
 _seed = 0
 _offsets: Iterator[int] = itertools.count()
+_graph_sequence: tuple[int, ...] = ()
 
 
 def manual_seed(seed: int) -> None:
@@ -22,5 +30,19 @@ def manual_seed(seed: int) -> None:
 
 
 def next_key() -> tuple[int, int]:
-    """A seed and an offset that no other call returns (until the seed is set again)."""
-    return _seed, next(_offsets)
+    """A seed and an offset that no other call returns (until the seed is set again), nor one in another
+    process of the group."""
+    return _seed, _rank() * KEYS_OF_A_RANK + next(_offsets)
+
+
+def _rank() -> int:
+    return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
+
+
+def start_graph_keys() -> None:
+    """Compiled graphs draw their keys from a sequence of their own, which begins with the seed."""
+    global _graph_sequence
+    sequence = _seed, _rank(), id(_offsets)
+    if sequence != _graph_sequence:
+        _graph_sequence = sequence
+        ops.set_next_key(_seed, GRAPH_KEYS + sequence[1] * KEYS_OF_A_RANK)

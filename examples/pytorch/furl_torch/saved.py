@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
-from typing import Callable, Optional, Union
+from typing import Callable, Optional, Sequence, Union
 
 import torch
 from torch import Tensor
 
+from . import places, policy
 from .meter import Count, LiveBytes, Stats
 from ._ops import ops
 from .policy import Demand
 
 # What the operator `inspect` says may be done with a tensor.
-KEEP, COPY, PARAMETER, VALUES, POSITIVES, BOUNDED, MASK, CONSTANT, SIGNED_BOUNDED = range(9)
+(KEEP, COPY, PARAMETER, VALUES, POSITIVES, BOUNDED, MASK, CONSTANT, SIGNED_BOUNDED,
+ LOGARITHMS) = range(10)
 
 
 class SavedAsIs:
@@ -38,6 +40,21 @@ class SavedAsIs:
         return self.tensor
 
 
+class SavedCast:
+    """A copy of a parameter in another dtype, as autocast makes them: it is cast again."""
+
+    __slots__ = ("parameter", "size", "stride", "dtype")
+    num_bytes = 0
+
+    def __init__(self, x: Tensor, parameter: Tensor) -> None:
+        self.parameter = SavedAsIs(parameter, 0)
+        self.size, self.stride, self.dtype = x.shape, x.stride(), x.dtype
+
+    def restore(self) -> Tensor:
+        """The same copy, made anew."""
+        return self.parameter.restore().to(self.dtype).as_strided(self.size, self.stride)
+
+
 class SavedBlob:
     """A tensor that `unpack` makes of a blob."""
 
@@ -57,7 +74,7 @@ class SavedBlob:
         return self.unpack(self)
 
 
-Content = Union[SavedAsIs, SavedBlob]
+Content = Union[SavedAsIs, SavedCast, SavedBlob]
 
 
 class Saved:
@@ -65,11 +82,14 @@ class Saved:
     graph, can be restored any number of times, and counts its bytes as long as it lives. An operator
     that needs more than those before it makes it keep more, for all of them."""
 
-    __slots__ = ("content", "demand", "_live", "_counts", "__weakref__")
+    __slots__ = ("content", "demand", "size", "stride", "_live", "_counts", "__weakref__")
 
-    def __init__(self, content: Content, demand: Demand, live: LiveBytes) -> None:
+    def __init__(self, x: Optional[Tensor], content: Content, demand: Demand, live: LiveBytes) -> None:
+        """x: the tensor, if others may be saved that lie in its memory."""
         self.content = content
         self.demand = demand
+        self.size: Sequence[int] = () if x is None else x.shape
+        self.stride: Sequence[int] = () if x is None else x.stride()
         self._live = live
         self._counts: Optional[tuple[Stats, Count]] = None
         live.add(content.num_bytes)
@@ -104,10 +124,38 @@ class Saved:
 
     def restore(self) -> Tensor:
         """The tensor, as autograd wants it: of its shape, strides and dtype, without a graph."""
-        return self.content.restore()
+        return self._restored() if self.size == () else self.restore_as(self.size, self.stride)
+
+    def restore_as(self, size: Sequence[int], stride: Sequence[int]) -> Tensor:
+        """In another shape, which may be that of the tensor that first lay in this memory."""
+        y = self._restored()
+        if y.shape == size and y.stride() == stride:
+            return y
+        has_gaps = ops.dense_stride(torch.empty_strided(size, stride, device="meta")) != list(stride)
+        return y if has_gaps else y.as_strided(size, stride, y.storage_offset())
+
+    def _restored(self) -> Tensor:
+        y = self.content.restore()
+        if not isinstance(self.content, SavedAsIs):
+            self._live.add_restored(y)
+        return y
 
     def _kind(self, stats: Stats) -> Count:
         return stats.kept if isinstance(self.content, SavedAsIs) else stats.compressed
+
+
+class SavedView:
+    """What stands in a graph for a tensor whose memory another has saved in another shape."""
+
+    __slots__ = ("saved", "size", "stride")
+
+    def __init__(self, x: Tensor, saved: Saved) -> None:
+        self.saved = saved
+        self.size, self.stride = x.shape, x.stride()
+
+    def restore(self) -> Tensor:
+        """As Saved.restore."""
+        return self.saved.restore_as(self.size, self.stride)
 
 
 def save_shape(x: Tensor) -> Content:
@@ -131,7 +179,7 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], exact_signs: bo
                 limits: Optional[tuple[float, float]]) -> Content:
     """Compresses x; with exact_signs, which elements are above 0 is kept too. Restored values stay
     within the limits: a step is rounded up, so that the largest code may lie beyond the largest value."""
-    bits, window, group, by_rows = demand
+    bits, window, group, by_rows, _ = demand
     ordered = x.contiguous() if by_rows else x
     stride = ops.dense_stride(ordered)
     blob = ops.compress(ordered, bits, window, group, *key)
@@ -146,6 +194,20 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], exact_signs: bo
         return y if limits is None else y.clamp_(*limits)
 
     return SavedBlob(x, blob, 0 if signs is None else signs.numel(), unpack)
+
+
+def save_logarithms(x: Tensor, demand: Demand, key: tuple[int, int]) -> Content:
+    """Compresses exp(x), but for the largest of each row."""
+    bits, _, group, _, classes = demand
+    assert classes is not None
+    others, largest, place = policy.without_largest(x, classes)
+    blob = ops.compress(others, bits, [], group, *key)
+
+    def unpack(s: SavedBlob) -> Tensor:
+        y = ops.decompress(s.blob, s.size, s.stride, s.dtype, bits, [], group)
+        return policy.with_largest(y, classes, largest, place)
+
+    return SavedBlob(x, blob, tensor_bytes(largest) + tensor_bytes(place), unpack)
 
 
 def save_mask(x: Tensor) -> Content:
@@ -168,8 +230,24 @@ def save_two_values(x: Tensor) -> Optional[Content]:
     return SavedBlob(x, blob, 0, unpack)
 
 
+def save_indices(x: Tensor) -> Optional[Content]:
+    """Packs the indices that max pooling saves, exactly; None for other integers."""
+    pooling = places.running_pooling()
+    bits = places.bits_of(pooling) if pooling else None
+    if pooling is None or bits is None:
+        return None
+
+    def unpack(s: SavedBlob) -> Tensor:
+        return places.indices_of(ops.unpack(s.blob, s.size, s.stride, torch.uint8, bits), pooling)
+
+    return SavedBlob(x, ops.pack(places.places_of(x, pooling), bits), 0, unpack)
+
+
 def save_as_is(x: Tensor, action: int) -> Content:
     """Passes x through. A parameter is counted as no bytes."""
+    if action == PARAMETER:
+        for parameter in ops.cast_parameter(x):
+            return SavedCast(x, parameter)
     if action == COPY:
         x = torch.clone(x.detach())
     return SavedAsIs(x, 0 if action == PARAMETER else tensor_bytes(x))

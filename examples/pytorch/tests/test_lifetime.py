@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands in the graph for a saved tensor: how long, how often, and in which layout."""
 
+import copy
 import gc
 import weakref
 
@@ -156,3 +157,85 @@ def test_small_parts_do_not_keep_large_memory():
     restored = y.grad_fn._saved_self
     assert torch.equal(restored, x[:4]) and restored.data_ptr() != x.data_ptr()
     assert restored._base is None
+
+
+def test_inputs_refilled_behind_the_back_of_torch_are_new():
+    memory = torch.zeros(64, 64).numpy()
+    x = torch.from_numpy(memory)
+    layer = nn.Linear(64, 1, bias=False)
+    context = compress_saved(bits=8)
+    kept = []  # earlier graphs live on
+    for number in (1.0, 11.0, 21.0):
+        memory[...] = number + torch.rand(64, 64).numpy()
+        with context:
+            y = layer(x)
+            z = layer(x)
+        gradient, = torch.autograd.grad((y + z).sum(), layer.weight, retain_graph=True)
+        torch.testing.assert_close(gradient, 2 * x.sum(0, keepdim=True), rtol=0.01, atol=0.1)
+        kept.append((y, z))
+        assert context.stats().total.num_tensors == 1
+
+
+def test_one_memory_in_two_shapes_is_kept_once():
+    x = values(8, 16, 32)
+    weight = torch.randn(32, 4, requires_grad=True)
+    context = compress_saved()
+    with context:
+        y = x.view(128, 32) @ weight
+        before = context.live.now
+        z = x.sin()
+        u = x.view(128, 32).t().cos()
+    assert context.live.now == before and context.stats().total.num_tensors == 1
+    restored = y.grad_fn._saved_self
+    assert torch.equal(restored.view(8, 16, 32), z.grad_fn._saved_self)
+    assert torch.equal(restored.t(), u.grad_fn._saved_self)
+    assert u.grad_fn._saved_self.stride() == (1, 32)
+    with context:
+        w = x.view(128, 32).log()  # exact, in another shape than the first
+    assert torch.equal(w.grad_fn._saved_self, x.view(128, 32))
+    assert torch.equal(z.grad_fn._saved_self, x)
+
+
+def test_copies_of_parameters_that_autocast_makes_are_made_again():
+    layer, x = nn.Linear(64, 128), values(64, 64)
+    context = compress_saved(bits=8)
+    with context, torch.autocast("cpu", dtype=torch.bfloat16):
+        y = layer(x)
+    assert context.live.now < 64 * 64 * 2  # the input alone
+    y.float().sum().backward(retain_graph=True)
+    with torch.no_grad():
+        layer.weight.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.float().sum().backward()
+
+
+def test_restored_tensors_count_while_they_live():
+    x = values(64, 64)
+    context = compress_saved()
+    with context:
+        y = x.sin().cos()
+    kept = context.live.now
+    y.sum().backward()
+    assert context.live.restored == 0
+    assert kept + 64 * 64 * 4 <= context.live.backward_peak <= kept + 2 * 64 * 64 * 4
+    context.live.reset_peak()
+    assert context.live.backward_peak == context.live.now
+
+
+def test_modules_that_hold_a_context_can_be_copied_and_pickled(tmp_path):
+    class Held(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(64, 64)
+            self.context = compress_saved(4, 1, model=self, overrides={"layer": 8})
+
+        def forward(self, x):
+            with self.context:
+                return self.layer(x)
+
+    copied = copy.deepcopy(Held())
+    copied(torch.randn(64, 64)).sum().backward()
+    assert copied.context.stats().modules["layer"].bytes_after == 4096 + 64
+    with copied.context, pytest.raises(RuntimeError, match="already on"):
+        copied.context.__enter__()
+    torch.save({"context": compress_saved(4, 1, min_elements=7)}, tmp_path / "file")

@@ -58,3 +58,42 @@ def test_the_meter_can_be_entered_twice_by_one_thread():
     thread.start()
     thread.join(5)
     assert not thread.is_alive() and live.now == 1
+
+
+@pytest.mark.skipif(not hasattr(torch, "func"), reason="torch 1 has another DTensor")
+def test_distributed_tensors_pass(tmp_path):
+    from torch.distributed import destroy_process_group, init_process_group
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        net = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 64))
+        x = torch.randn(64, 64)
+        net(x).sum().backward()
+        exact = net[0].bias.grad.clone()
+        plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+        net = parallelize_module(net, init_device_mesh("cpu", (1, )), plan)
+        net.zero_grad()
+        with compress_saved(bits=8):
+            y = net(x)
+        y.sum().backward()
+        torch.testing.assert_close(net[0].bias.grad.to_local(), exact, rtol=0.05, atol=0.5)
+    finally:
+        destroy_process_group()
+
+
+def test_fused_graphs_of_torchscript_pass():
+    net = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64))
+    scripted = torch.jit.script(net)
+    x = torch.randn(64, 64)
+    for _ in range(3):  # it is fused once it has seen shapes
+        scripted(x).sum().backward()
+    net.zero_grad()
+    scripted(x).sum().backward()
+    exact = net[0].weight.grad.clone()
+    net.zero_grad()
+    with compress_saved():
+        y = scripted(x)
+    y.sum().backward()
+    assert torch.equal(net[0].weight.grad, exact)
