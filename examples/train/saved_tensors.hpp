@@ -24,7 +24,7 @@ namespace trainer {
 enum class method {
   keep,          // nothing
   fold,          // the codec
-  mixed_bits,  // the codec with codec.bits on average, and more where gradients need them (ActNN)
+  mixed_bits,    // the codec with codec.bits on average, and more where gradients need them (ActNN)
   given_ranges,  // the codec, with ranges that are known beforehand where there are any (BLPA)
   few_bit,       // the codec, and 3 bits for the derivative of a GELU (Few-bit backward)
   signs          // the codec, and signs in place of what enters matrix products (ASA)
