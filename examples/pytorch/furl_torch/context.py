@@ -229,7 +229,9 @@ class compress_saved(saved_tensors_hooks):
         if codec is None:
             return AS_IS
         if need.exponentials:
-            return policy.demand_of_logarithms(need, x, ops.operator_settings()[0], codec.bits, codec.group)
+            dimension = ops.operator_settings()  # none where another operator inside it is saving
+            return (policy.demand_of_logarithms(need, x, dimension[0], codec.bits, codec.group)
+                    if len(dimension) == 1 else AS_IS)
         if action in LIMITS:
             need = need._replace(bits=max(need.bits, BOUNDED_BITS))
         return policy.demand_of(need, x, codec.bits, codec.window_of(x.dim()), codec.group)
