@@ -185,6 +185,8 @@ TEST(GivenRanges, BadArgumentsAreNamedAndNothingIsWritten) {
     expect(*engine, given_ranges::of_channels(at, 7, 1), error::wrong_size, "options.ranges", 7);
     expect(*engine, given_ranges::of_channels(at, 8, 0), error::wrong_size, "options.ranges", 8);
     expect(*engine, given_ranges::of_groups(at, 1), error::wrong_size, "options.ranges", 1);
+    for (const given_ranges& nobodys : {given_ranges{at, 0}, given_ranges{nullptr, 1}})
+      expect(*engine, nobodys, error::out_of_range, "options.ranges.scope", 0);
     expect(*engine, given_ranges::of_channels(at, 8, 3), error::out_of_range,
            "options.ranges.dimension", 3);
     expect(*engine, given_ranges::of_channels(at, 8, -1), error::out_of_range,

@@ -87,6 +87,10 @@ TEST(Plan, RefusesShapes) {
   wide.group = 32;
   wide.meta = dtype::f32;
   expect_refused(plan::make(wide, {most - 4096}), "shape", most - 4096, "2^63 bytes");
+  // Codes and means are each too large: their sum would wrap around to a blob of 0 bytes.
+  wide.window = {2};
+  for (const i64 count : {most, most - most / 8, most - most / 5})
+    expect_refused(plan::make(wide, {count}), "shape", count, "2^63 bytes");
 }
 
 TEST(Plan, RefusesWindows) {

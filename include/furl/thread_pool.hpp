@@ -87,7 +87,7 @@ class thread_pool {
 #endif
   }
   bool is_forked() const {
-    return num_threads_ > 1 && process() != made_by_;
+    return process() != made_by_;
   }
 
   struct state {

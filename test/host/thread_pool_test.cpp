@@ -97,6 +97,35 @@ TEST(ThreadPool, WorksInAForkedChild) {
   pool.run([&](int) { ++total; });
   EXPECT_EQ(total, 6);
 }
+
+// At the fork another thread is in the middle of a call, so that the child finds its lock taken.
+TEST(ThreadPool, WorksInAChildOfABusyPool) {
+  for (const int num_threads : {1, 2}) {
+    host::thread_pool pool(num_threads);
+    std::atomic<bool> is_running{false};
+    std::atomic<bool> is_done{false};
+    std::thread other([&] {
+      pool.run([&](int) {
+        is_running = true;
+        while (!is_done) std::this_thread::yield();
+      });
+    });
+    while (!is_running) std::this_thread::yield();
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      int shares = 0;
+      pool.run([&](int share) { shares += 1 << share; });
+      _exit(shares == (1 << num_threads) - 1 ? 0 : 1);
+    }
+    is_done = true;
+    other.join();
+    int how = 0;
+    ASSERT_EQ(waitpid(child, &how, 0), child);
+    EXPECT_TRUE(WIFEXITED(how)) << "killed by signal " << WTERMSIG(how);
+    EXPECT_EQ(WEXITSTATUS(how), 0);
+  }
+}
 #endif
 
 /// Outputs with a number of threads.

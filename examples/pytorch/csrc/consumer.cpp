@@ -11,6 +11,7 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string_view>
 
@@ -57,10 +58,28 @@ std::vector<std::int64_t> window_of(c10::ArrayRef<const c10::IValue> arguments, 
   return window;
 }
 
+/// Powers and norms read different things by their exponent, which is the second argument. A name
+/// of its own has every power but whole ones from 0 on, and every norm but the Euclidean.
+const char* name_by_exponent(const char* name, c10::ArrayRef<const c10::IValue> arguments) {
+  const std::string_view op = name;
+  const bool is_power = op == "aten::pow" || op == "aten::pow_";
+  const bool is_norm = op == "aten::norm" || op == "aten::linalg_vector_norm";
+  if ((!is_power && !is_norm) || arguments.size() < 2) return name;
+  const c10::IValue& given = arguments[1];
+  if (is_norm && (given.isNone() || given.isIntList())) return name;
+  const double exponent = given.isInt()      ? double(given.toInt())
+                          : given.isDouble() ? given.toDouble()
+                                             : -1;
+  const bool is_whole = exponent >= 0 && exponent == std::floor(exponent);
+  if (is_power) return is_whole ? name : "aten::pow of a fraction";
+  return exponent == 2 ? name : "aten::norm of another power";
+}
+
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& record) {
   const bool is_script = record.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION;
   running_operator op{&record, is_script ? "torchscript" : record.name(), {}, {}};
   const auto inputs = record.inputs();
+  if (!is_script) op.name = name_by_exponent(op.name, inputs);
   if (is_pooling(op.name)) op.settings = window_of(inputs, std::size_t(op.name[14] - '0'));
   if (op.name == std::string_view("aten::_log_softmax") && inputs.size() > 1 && inputs[1].isInt())
     op.settings = {inputs[1].toInt()};

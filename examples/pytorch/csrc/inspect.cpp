@@ -43,11 +43,13 @@ class memory_book {
   /// Of a tensor's storage, and what was written there.
   struct region {
     std::vector<std::int64_t> sizes, strides;  // none for all elements from the offset on
+    const c10::StorageImpl* storage;           // `data` may have been given another
     std::int64_t offset, num_elements, version;
     at::ScalarType type;
 
     explicit region(const at::Tensor& x)
-        : offset(x.storage_offset()),
+        : storage(x.storage().unsafeGetStorageImpl()),
+          offset(x.storage_offset()),
           num_elements(x.numel()),
           version(std::int64_t(x._version())),
           type(x.scalar_type()) {
@@ -56,9 +58,9 @@ class memory_book {
       strides = x.strides().vec();
     }
     bool operator==(const region& other) const {
-      return offset == other.offset && num_elements == other.num_elements &&
-             version == other.version && type == other.type && sizes == other.sizes &&
-             strides == other.strides;
+      return storage == other.storage && offset == other.offset &&
+             num_elements == other.num_elements && version == other.version && type == other.type &&
+             sizes == other.sizes && strides == other.strides;
     }
   };
   struct entry {

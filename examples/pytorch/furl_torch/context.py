@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from . import graph, policy, saved
+from . import graph, graph_blobs, policy, saved
 from ._ops import ops
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
@@ -153,15 +153,16 @@ class compress_saved(saved_tensors_hooks):
             return self._pack(x)
         codec = None if self._passes() else self._codec
         recipe = graph.recipe_of(traced, x, codec, self._min_elements) if codec else None
+        recipe = recipe and recipe._replace(numbers=[])
         self._recipes[traced.node] = recipe
-        return x if recipe is None else graph.pack(x, recipe)
+        return x if recipe is None else graph_blobs.pack(x, recipe)
 
     def _restore(self, kept: Any) -> Tensor:
         traced = graph.traced_node()
         if traced is None:
             return self._unpack(kept)
         recipe = self._recipes.pop(traced.node)
-        return kept if recipe is None else graph.unpack(kept, traced.node.meta["val"], recipe)
+        return kept if recipe is None else graph_blobs.unpack(kept, traced.node.meta["val"], recipe)
 
     def _choose(self) -> None:
         """For the modules that are running now."""
@@ -226,7 +227,7 @@ class compress_saved(saved_tensors_hooks):
                 break
             if name in self._table:  # an inner operator's line comes first
                 break
-        if codec is None:
+        if codec is None or policy.is_scale(operators, x):
             return AS_IS
         if need.exponentials:
             dimension = ops.operator_settings()  # none where another operator inside it is saving

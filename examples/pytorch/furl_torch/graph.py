@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import operator
 import warnings
-from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 import torch
 from torch import Tensor, fx, nn
 
 from . import places, policy
-from ._ops import ops
 from .places import Dimension
 from .policy import Demand, Need
 
@@ -25,7 +24,6 @@ try:
 except ImportError:
     CAN_TRACE = False
 
-TILE = 1024  # elements that a blob packs together
 
 # They hand on the elements of their first argument, some of them shifted by what the operator takes off.
 _MOVERS = {"view", "_unsafe_view", "reshape", "permute", "transpose", "t", "expand", "squeeze", "unsqueeze", "alias",
@@ -50,6 +48,7 @@ _BACKWARD: dict[str, tuple[str, dict[int, int]]] = {
     "_scaled_dot_product_efficient_attention_backward": (
         "aten::_scaled_dot_product_efficient_attention", {1: 0, 2: 1, 3: 2, 5: policy.OUTPUT}),
 }
+_STATISTICS = {"rsqrt", "sqrt", "reciprocal", "mean", "amax", "amin", "logsumexp"}
 _POINTWISE = Need(tokens=True)
 _EXACT = Need(policy.EXACT)
 _LIMITS = {"sigmoid": (0.0, 1.0), "_softmax": (0.0, 1.0), "tanh": (-1.0, 1.0)}
@@ -105,6 +104,14 @@ class Traced(NamedTuple):
                         for user, _ in self.readers())
         return self.node.args[1] if reads_exp else None
 
+    def is_statistic(self) -> bool:
+        """Whether it is of many values, which are then multiplied by it."""
+        source = self.node.args[0] if self.node.target is operator.getitem else None
+        if isinstance(source, fx.Node):
+            return self.node.args[1] not in (0, None) and ("norm" in _name(source) or _name(source) == "var_mean")
+        shape = self.node.meta["val"].shape
+        return _name(self.node) in _STATISTICS or (len(shape) > 1 and str(shape[-1]) == "1")
+
     def limits(self) -> Optional[tuple[float, float]]:
         """Of its values."""
         return _LIMITS.get(_name(self.node))
@@ -127,6 +134,12 @@ def _need_of(user: fx.Node, position: int) -> Need:
     name = _name(user)
     if name in ("le", "gt") and user.args[1] == 0:
         return Need(policy.SIGNS)
+    if name in ("eq", "ne"):  # a maximum, looked for again
+        return _EXACT
+    if name == "threshold_backward" and user.args[2] != 0:
+        return Need(8)
+    if name == "pow" and not (isinstance(user.args[1], int) and user.args[1] >= 0):
+        return _EXACT
     if name in ("exp", "exp2"):
         return Need(8, tokens=True)
     without_end = name[:-len("_backward")] if name.endswith("_backward") else name
@@ -134,6 +147,8 @@ def _need_of(user: fx.Node, position: int) -> Need:
     rule = policy.TABLE.get(forward)
     if isinstance(rule, Need):
         return rule
+    if forward.startswith(("aten::linalg_", "aten::_linalg_")):
+        return _EXACT
     if rule is not None:
         return rule.get(positions.get(position, position), _EXACT if positions else _POINTWISE)
     return Need() if name in _LINEAR else _POINTWISE
@@ -144,7 +159,7 @@ def _hint(n: Any) -> int:
     return int(n) if isinstance(n, int) else int(n.node.hint)
 
 
-def _stand_in(x: Tensor) -> Tensor:
+def stand_in(x: Tensor) -> Tensor:
     """A tensor of this shape as it is now, so that choosing a codec does not tie the graph to the shape."""
     return torch.empty_strided([_hint(n) for n in x.shape], [_hint(n) for n in x.stride()], dtype=x.dtype,
                                device="meta")
@@ -174,19 +189,20 @@ class Recipe(NamedTuple):
     limits: Optional[tuple[float, float]] = None
     pooling: Optional[list[Dimension]] = None
     largest: bool = False  # of each row is kept exactly, too: exp of it may be all of a softmax
+    numbers: Optional[list[Any]] = None  # of size and stride: each, or where it is among those that are packed
 
 
 def recipe_of(traced: Traced, x: Tensor, codec: Any, min_elements: int) -> Optional[Recipe]:
     """None for what passes."""
     is_value = x.dtype in (torch.float32, torch.float16, torch.bfloat16)
-    now = _stand_in(x)
+    now = stand_in(x)
     pooling = _pooling(traced.node) if x.dtype in (torch.int64, torch.int8) else None
     bits = places.bits_of(pooling) if pooling else None
     if pooling and bits and now.numel() >= min_elements:
         return Recipe(Demand(bits, [], 32), pooling=pooling)
     if now.numel() < min_elements or now.layout != torch.strided or not (is_value or x.dtype == torch.bool):
         return None
-    if any(s == 0 and n > 1 for s, n in zip(now.stride(), now.shape)):
+    if traced.is_statistic() or any(s == 0 and n > 1 for s, n in zip(now.stride(), now.shape)):
         return None
     if x.dtype == torch.bool:
         return Recipe(Demand(1, [], 32))
@@ -210,75 +226,6 @@ def recipe_of(traced: Traced, x: Tensor, codec: Any, min_elements: int) -> Optio
     if demand.bits == policy.EXACT:
         return None
     return Recipe(demand._replace(by_rows=False), signs and demand.bits > 0, limits, largest=largest)
-
-
-def _is_dense(x: Tensor) -> bool:
-    now = _stand_in(x)
-    return bool(ops.dense_stride(now) == list(now.stride()))
-
-
-def pack(x: Tensor, recipe: Recipe) -> tuple[Any, ...]:
-    """Traced at the end of the forward graph: the blobs, then size and stride."""
-    x = x if _is_dense(x) else x.contiguous()
-    bits, window, group, _, classes = recipe.demand
-    blobs = []
-    if classes is not None:
-        x, largest, place = policy.without_largest(x, classes)
-        blobs = [largest, place]
-    elif recipe.largest:
-        largest, place = x.max(-1, keepdim=True)
-        blobs = [largest, place.to(torch.int32)]
-    if recipe.pooling is not None:
-        x = places.places_of(x, recipe.pooling) if x.dtype == torch.int64 else x.to(torch.uint8)
-    if bits != policy.SHAPE:
-        blobs.append(ops.graph_pack(x, bits, window, group))
-    if recipe.signs:
-        blobs.append(ops.graph_pack(x, policy.SIGNS, [], 32))
-    return (*blobs, *x.shape, *x.stride())
-
-
-def unpack(packed: Sequence[Any], like: Tensor, recipe: Recipe) -> Tensor:
-    """Traced at the beginning of the backward graph. Of like, only dtype, rank and device are read."""
-    bits, window, group, _, classes = recipe.demand
-    rank = like.dim()
-    blobs, size, stride = packed[:-2 * rank], packed[-2 * rank:-rank], packed[-rank:]
-    if bits == policy.SHAPE:
-        return torch.zeros(size, dtype=like.dtype, device=like.device)
-    dtype = like.dtype if recipe.pooling is None else torch.uint8
-    y: Tensor = ops.graph_unpack(blobs[-2 if recipe.signs else -1], size, stride, dtype, bits, window, group)
-    if recipe.pooling is not None:
-        return places.indices_of(y, recipe.pooling) if like.dtype == torch.int64 else y.to(like.dtype)
-    if classes is not None:
-        return policy.with_largest(y, classes, blobs[0], blobs[1])
-    if recipe.signs:
-        signs = ops.graph_unpack(blobs[-1], size, stride, like.dtype, policy.SIGNS, [], 32)
-        least = torch.finfo(torch.float16 if like.dtype == torch.float16 else torch.float32).smallest_normal
-        return y.clamp_min(least) * signs
-    if recipe.largest:
-        y = y.scatter(-1, blobs[1].to(torch.int64), blobs[0])
-    return y if recipe.limits is None else y.clamp(*recipe.limits)
-
-
-def _blob_bytes(x: Tensor, bits: int, group: int) -> Any:
-    codes = (x.numel() + TILE - 1) // TILE * (TILE // 8) * max(bits, 1)
-    if bits < 0 or not x.dtype.is_floating_point:
-        return codes
-    return codes + ((x.numel() + group - 1) // group * 4 + 15) // 16 * 16
-
-
-if CAN_TRACE:
-    @torch.library.register_fake("furl::graph_pack")  # type: ignore
-    def _fake_pack(x: Tensor, bits: int, window: list[int], group: int) -> Tensor:
-        if window:  # then the shape is not symbolic
-            like = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
-            size = ops.compress(like, bits, window, group, 0, 0).shape
-            return x.new_empty(size, dtype=torch.uint8)
-        return x.new_empty([_blob_bytes(x, bits, group)], dtype=torch.uint8)
-
-    @torch.library.register_fake("furl::graph_unpack")  # type: ignore
-    def _fake_unpack(blob: Tensor, size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, bits: int,
-                     window: list[int], group: int) -> Tensor:
-        return torch.empty_strided(size, stride, dtype=dtype, device=blob.device)
 
 
 _modes: list[Any] = []

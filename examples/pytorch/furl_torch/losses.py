@@ -9,7 +9,6 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional as F
 
 from ._ops import ops
 from .noise import next_key

@@ -40,6 +40,12 @@ _TOKENS = Need(tokens=True)
 # one here too, and neighbouring heads are no image.
 _ATTENTION = {0: Need(8, True), 1: Need(8, True), 2: Need(4, True), OUTPUT: Need(4, True), OTHERS: Need(EXACT)}
 
+
+
+def _all(rule: Rule, names: str) -> dict[str, Rule]:
+    return {f"aten::{name}": rule for name in names.split()}
+
+
 TABLE: dict[str, Rule] = {
     "aten::_scaled_dot_product_flash_attention_for_cpu": _ATTENTION,
     "aten::_scaled_dot_product_flash_attention": _ATTENTION,
@@ -95,6 +101,20 @@ TABLE: dict[str, Rule] = {
     "aten::nll_loss2d_forward": {0: Need(SHAPE), OTHERS: Need(EXACT)},
     # exp of what is saved: small differences are the gradient.
     "aten::logsumexp": Need(EXACT),
+    # They find their maximum again by comparing for equality.
+    **_all(Need(EXACT), "amax amin max min median nanmedian aminmax _aminmax scatter_reduce scatter_reduce_ index_reduce "
+           "index_reduce_ segment_reduce dist _cdist_forward _pdist_forward"),
+    "aten::norm of another power": Need(EXACT),
+    # Linear in their input, and divided by their output.
+    **_all({OUTPUT: Need(EXACT)}, "norm linalg_vector_norm std"),
+    # Singular somewhere in what they saved, or products of quotients by it.
+    **_all(Need(EXACT), "acos asin atanh erfinv logit xlogy digamma lgamma addcdiv hypot atan2 copysign prod cumprod "
+           "_ctc_loss"),
+    "aten::pow of a fraction": Need(EXACT),
+    # Their grid says which pixels there are.
+    **_all({1: Need(EXACT)}, "grid_sampler_2d grid_sampler_3d cudnn_grid_sampler"),
+    # Where gradients have gradients: it reads the exponentials of logarithms.
+    "aten::_log_softmax_backward_data": Need(EXACT),
     # They divide by what they saved, or by one less it: at the ends of its range any error is too much.
     "aten::binary_cross_entropy": Need(EXACT),
     "aten::div": {1: Need(EXACT)},
@@ -153,11 +173,18 @@ def need_of(table: Mapping[str, Rule], operators: Sequence[str], argument: int) 
     operators[0]: further out they are not known."""
     for i, name in enumerate(operators):
         rule = table.get(name)
+        if rule is None and name.startswith(("aten::linalg_", "aten::_linalg_")):
+            return Need(EXACT)  # decompositions divide by differences
         if isinstance(rule, Need):
             return rule
         if rule is not None and i == 0:
             return rule.get(argument, rule.get(OTHERS, Need()) if argument >= 0 else Need())
     return Need()
+
+
+def is_scale(operators: Sequence[str], x: Tensor) -> bool:
+    """Whether x is one number for each row, by which the row is multiplied: noise in it is noise of all."""
+    return bool(operators) and operators[0] in ("aten::mul", "aten::mul_") and x.dim() > 1 and x.shape[-1] == 1
 
 
 def _divisor(row: int, most: int, least: int) -> Optional[int]:
@@ -222,4 +249,5 @@ def without_largest(x: Tensor, classes: int) -> tuple[Tensor, Tensor, Tensor]:
 
 def with_largest(others: Tensor, classes: int, largest: Tensor, place: Tensor) -> Tensor:
     """The inverse."""
-    return others.log_().scatter_(classes, place.to(torch.int64), largest)
+    least = torch.finfo(others.dtype).smallest_normal  # rather than minus infinity
+    return others.clamp_min_(least).log_().scatter_(classes, place.to(torch.int64), largest)

@@ -157,3 +157,27 @@ def test_what_compiled_functions_save_passes_where_hooks_cannot_be_compiled(monk
     exact, _ = gradient(net, compiled, inputs, skip())
     torch.testing.assert_close(gradient(net, compiled, inputs, context)[0], exact)
     torch.testing.assert_close(first, exact)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: torch.where(x > 0, x.sin(), x * x), lambda x: F.threshold(x, 2.0, 0.5), lambda x: x.amax(1),
+    lambda x: F.layer_norm(x, (64, )), lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True))])
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+def test_what_reads_a_tensor_decides(f, backend):
+    torch._dynamo.reset()
+    leaf = (torch.randn(2048, 64) * torch.linspace(0.1, 5, 2048)[:, None]).requires_grad_()
+    weight = torch.randn_like(f(leaf))
+    exact = torch.autograd.grad((f(leaf * 1) * weight).sum(), leaf)[0]
+    with compress_saved(bits=8):
+        y = torch.compile(lambda x: (f(x * 1) * weight).sum(), backend=backend)(leaf)
+    assert (torch.autograd.grad(y, leaf)[0] - exact).norm() < 0.1 * exact.norm()
+
+
+def test_one_symbol_for_two_sizes_and_scalars():
+    torch._dynamo.reset()
+    x = torch.randn(64, 48, requires_grad=True)
+    f = torch.compile(lambda x: (x @ x.transpose(-1, -2)).sin() * (x.sum().sin() * x.mean().exp()).tanh(),
+                      backend="aot_eager", dynamic=True)
+    with compress_saved(bits=8, min_elements=1):
+        y = f(x)
+    assert torch.autograd.grad(y.sum(), x)[0].isfinite().all()

@@ -288,3 +288,54 @@ def test_operators_are_followed_between_enter_and_exit():
         thread.start()
         thread.join()
     assert other == [[]] and running() == []
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x.amax(1), lambda x: x.max(), lambda x: x.median(), lambda x: x.norm(dim=1),
+    lambda x: x.norm(float("inf"), dim=1), lambda x: (x - x.amax(1, keepdim=True)).exp(),
+    lambda x: (x * x + 0.1) ** -1, lambda x: (x * x + 0.1) ** 0.5,
+    lambda x: x * torch.rsqrt((x * x).mean(1, keepdim=True)), lambda x: (x / 9).clamp(-0.9, 0.9).atanh(),
+    lambda x: torch.hypot(x, x.sin()), lambda x: x.std(1), lambda x: torch.linalg.inv(x @ x.t() + torch.eye(64))])
+def test_operators_that_compare_or_divide(f):
+    x = torch.randn(64, 96)
+    weight = torch.randn_like(f(x))
+    assert error(lambda t: (f(t) * weight).sum(), x, bits=8, window=1) < 0.15
+
+
+def test_whole_powers_are_compressed():
+    context = compress_saved()
+    with context:
+        y = values(64, 64) ** 2, values(64, 64) ** 3.0
+    assert context.stats().kept.bytes_after <= 16
+    del y
+
+
+def test_grids_of_pixels_are_exact():
+    x, theta = torch.randn(2, 4, 32, 32), torch.tensor([[[1.0, 0.1, 0], [0.2, 0.9, 0]]] * 2)
+    weight = torch.randn(2, 4, 32, 32)
+
+    def f(x, theta):
+        return (F.grid_sample(x, F.affine_grid(theta, (2, 4, 32, 32), False), align_corners=False) * weight).sum()
+
+    assert error(f, x, theta, bits=8, window=1) < 0.05
+
+
+def test_second_derivatives_of_cross_entropy():
+    leaf = torch.randn(64, 96, requires_grad=True)
+    seconds = []
+    for context in (skip(), compress_saved(bits=8)):
+        with context:
+            y = F.cross_entropy(leaf * 3, torch.arange(64))
+            first, = torch.autograd.grad(y, leaf, create_graph=True)
+            z = (first ** 2).sum()
+        seconds.append(torch.autograd.grad(z, leaf)[0])
+    assert (seconds[1] - seconds[0]).norm() < 0.1 * seconds[0].norm()
+
+
+def test_one_number_for_each_row_is_exact():
+    context = compress_saved()
+    x, scale = values(2048, 64), values(2048, 1)
+    with context:
+        y = x * scale
+    assert torch.equal(y.grad_fn._saved_other, scale) and context.stats().kept.bytes_after == 2048 * 4
+    del y

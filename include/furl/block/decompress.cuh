@@ -139,9 +139,10 @@ class block_decompress {
   static constexpr int max_threads = warp_threads * detail::max_tiles(Path);
 
   /// Makes the means of the run's elements known to its warps. It refers to layout and run from
-  /// then on. A Path other than layout.means.path ends the kernel with an error (__trap). Threads :
-  /// one block, all threads with the same arguments. Shapes  : blob : global, layout.size_bytes
-  /// bytes, aligned to 16. Sync    : the block, if the means go through shared memory.
+  /// then on. A Path other than layout.means.path ends the kernel with an error (__trap).
+  /// Threads : one block, all threads with the same arguments.
+  /// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
+  /// Sync    : the block, if the means go through shared memory.
   __device__ __forceinline__ block_decompress(const block_layout& layout, const tile_run& run,
                                               void* shared, const u8* blob)
       : block_decompress(detail::layout_of_path<Path>(layout), run, shared, blob,

@@ -144,8 +144,10 @@ struct block_layout : blob_layout {
   constexpr unsigned num_blocks() const {
     return num_blocks({0, num_tiles});
   }
-  /// The same for some of the tiles.
+  /// The same for some of the tiles. lfc_path::slots, whose blocks share means, is for all of them
+  /// only: without NDEBUG, this is asserted.
   constexpr unsigned num_blocks(const tile_range& tiles) const {
+    assert(means.path != lfc_path::slots || tiles.end - tiles.begin == num_tiles);
     return unsigned((tiles.end - tiles.begin + means.tiles_per_block - 1) / means.tiles_per_block);
   }
   /// Threads of each block: a warp for each tile of a run.
@@ -170,7 +172,7 @@ struct tile_run {
   /// The run of the calling block, in a grid of layout.num_blocks() blocks.
   __device__ __forceinline__ explicit tile_run(const block_layout& layout)
       : tile_run(layout, {0, layout.num_tiles}) {}
-  /// The same in a grid for some of the tiles.
+  /// The same in a grid for some of the tiles. Not with lfc_path::slots.
   __device__ __forceinline__ tile_run(const block_layout& layout, const tile_range& tiles)
       : number(blockIdx.x),
         first(tiles.begin + i64(blockIdx.x) * layout.means.tiles_per_block),

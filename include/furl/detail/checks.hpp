@@ -132,16 +132,20 @@ inline result<i64> count_given_pairs(const plan& p, const given_ranges& given) {
 inline status check_given_ranges(const plan& p, const given_ranges& given) {
   const result<i64> pairs = count_given_pairs(p, given);
   if (!pairs) return pairs.status();
+  if (given.scope == range_scope::measured && (given.pairs != nullptr || given.num_pairs != 0))
+    return {error::out_of_range, "options.ranges.scope", i64(given.scope),
+            "must say what the pairs are for"};
   if (given.scope == range_scope::measured || p.num_elements() == 0) return {};
   if (given.num_pairs != *pairs)
     return {error::wrong_size, "options.ranges", given.num_pairs,
             "must be one pair, one per channel, or one per group"};
-  return check_array<const float>({given.pairs, 2 * *pairs}, 2 * *pairs, "options.ranges", "");
+  return check_array<const float>({given.pairs, *pairs}, *pairs, "options.ranges", "");
 }
 
 /// Of a call that takes no ranges.
 inline status check_no_ranges(const given_ranges& given) {
-  if (given.scope == range_scope::measured && given.pairs == nullptr) return {};
+  if (given.scope == range_scope::measured && given.pairs == nullptr && given.num_pairs == 0)
+    return {};
   return {error::out_of_range, "options.ranges", i64(given.scope), "are for compress alone"};
 }
 

@@ -21,7 +21,7 @@ constexpr u64 bounded_product(u64 a, u64 b) {
 }
 /// Sum of two numbers of at most size_limit, or size_limit if that is reached.
 constexpr u64 bounded_sum(u64 a, u64 b) {
-  return a + b < size_limit ? a + b : size_limit;
+  return a < size_limit && b < size_limit - a ? a + b : size_limit;
 }
 constexpr u64 bounded_align(u64 size) {
   return bounded_sum(size, blob_alignment - 1) / blob_alignment * blob_alignment;
