@@ -30,7 +30,8 @@ _MOVERS = {"view", "_unsafe_view", "reshape", "permute", "transpose", "t", "expa
            "clone", "_to_copy", "convert_element_type", "slice", "select", "as_strided", "detach"}
 _SHIFTS = {"sub", "add"}
 # Their result is linear in each argument.
-_LINEAR = {"mm", "bmm", "addmm", "baddbmm", "convolution", "convolution_backward", "mul", "sum", "neg", "where", "cat", "mean"}
+_LINEAR = {"mm", "addmm", "baddbmm", "convolution", "convolution_backward", "mul", "sum", "neg", "where", "cat",
+           "mean"}
 # Operators of the backward pass by that which saved, and the position there of what it had at each of theirs.
 _ATTENTION = {1: 0, 2: 1, 3: 2, 4: policy.OUTPUT}
 _BACKWARD: dict[str, tuple[str, dict[int, int]]] = {
@@ -144,11 +145,9 @@ def _need_of(user: fx.Node, position: int) -> Need:
         return Need(8, tokens=True)
     without_end = name[:-len("_backward")] if name.endswith("_backward") else name
     forward, positions = _BACKWARD.get(name, (f"aten::{without_end}", {}))
-    rule = policy.TABLE.get(forward)
+    rule = policy.rule_of(policy.TABLE, forward)
     if isinstance(rule, Need):
         return rule
-    if forward.startswith(("aten::linalg_", "aten::_linalg_")):
-        return _EXACT
     if rule is not None:
         return rule.get(positions.get(position, position), _EXACT if positions else _POINTWISE)
     return Need() if name in _LINEAR else _POINTWISE

@@ -12,10 +12,10 @@ from torch.autograd.function import once_differentiable
 
 from ._ops import ops
 from .noise import next_key
+from .policy import MANY_CLASSES
 
 GROUP = 256
-FEW_CLASSES = 64  # rows of fewer share a group
-FEW_CLASSES_BITS = 8
+FEW_CLASSES_BITS = 8  # of fewer than MANY_CLASSES, where rows share a group
 
 
 class CrossEntropy(torch.autograd.Function):
@@ -37,7 +37,7 @@ class CrossEntropy(torch.autograd.Function):
         probabilities = logs.exp_()
         chosen = probabilities.gather(1, place)
         probabilities.scatter_(1, place, 0)
-        bits = max(bits, FEW_CLASSES_BITS) if logits.shape[1] < FEW_CLASSES else bits
+        bits = max(bits, FEW_CLASSES_BITS) if logits.shape[1] < MANY_CLASSES else bits
         blob = ops.compress(probabilities, bits, [], GROUP, *next_key())
         ctx.save_for_backward(blob, place, chosen, of_target, counted, weights, scale)
         ctx.like = logits.shape, logits.dtype

@@ -168,13 +168,19 @@ class Demand(NamedTuple):
                       more.by_rows or less.by_rows, more.classes)
 
 
+def rule_of(table: Mapping[str, Rule], name: str) -> Optional[Rule]:
+    """The table's line for one operator, if it has one."""
+    rule = table.get(name)
+    if rule is None and name.startswith(("aten::linalg_", "aten::_linalg_")):
+        return Need(EXACT)  # decompositions divide by differences
+    return rule
+
+
 def need_of(table: Mapping[str, Rule], operators: Sequence[str], argument: int) -> Need:
     """Of the innermost operator that the table has, or else none. Positions are those of the arguments of
     operators[0]: further out they are not known."""
     for i, name in enumerate(operators):
-        rule = table.get(name)
-        if rule is None and name.startswith(("aten::linalg_", "aten::_linalg_")):
-            return Need(EXACT)  # decompositions divide by differences
+        rule = rule_of(table, name)
         if isinstance(rule, Need):
             return rule
         if rule is not None and i == 0:
