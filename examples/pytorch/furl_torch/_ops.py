@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -28,4 +29,15 @@ def _find_library() -> str:
 
 
 torch.ops.load_library(_find_library())  # type: ignore[no-untyped-call,unused-ignore]
-ops = torch.ops.furl
+
+
+class _Operators:
+    """torch.ops.furl without the search for an overload, which takes longer than to inspect a tensor."""
+
+    def __getattr__(self, name: str) -> Any:
+        operator = getattr(torch.ops.furl, name).default
+        setattr(self, name, operator)
+        return operator
+
+
+ops = _Operators()

@@ -8,7 +8,7 @@ import threading
 import weakref
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import Any, Iterator, Mapping, NamedTuple, Optional, Union
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +42,7 @@ Override = Union[Codec, int, None]
 BOUNDED_BITS = 8  # of outputs of softmax, sigmoid and tanh, whoever saves them
 AS_IS = Demand(policy.EXACT, [], 0)
 EXACTLY = Demand(policy.EXACT, [], 1)  # but packed, if it is zeros and one positive number
+MOST_DEMANDS = 10_000  # remembered; shapes may be endless
 LIMITS = {saved.BOUNDED: (0.0, 1.0), saved.SIGNED_BOUNDED: (-1.0, 1.0)}
 
 _thread = threading.local()
@@ -118,6 +119,7 @@ class compress_saved(saved_tensors_hooks):
         self._count = Count()
         self._known: "weakref.WeakValueDictionary[tuple[int, int], Saved]" = weakref.WeakValueDictionary()
         self._stats = Stats()
+        self._demands: dict[tuple[Any, ...], Demand] = {}  # of what was saved before
         self._recipes: dict[Any, Optional[graph.Recipe]] = {}  # of what compiled graphs save
         self.live = LiveBytes()
 
@@ -213,13 +215,25 @@ class compress_saved(saved_tensors_hooks):
         if action == saved.MASK:
             return policy.Demand(1, [], codec.group)
         operators, argument = ops.consumers(x)
+        if action == saved.LOGARITHMS:  # depends on more than the names
+            return self._demand_by(operators, argument, x, action, codec)
+        case = tuple(operators), argument, action, codec, x.shape, x.stride()
+        demand = self._demands.get(case)
+        if demand is None:
+            if len(self._demands) == MOST_DEMANDS:
+                self._demands.clear()
+            demand = self._demands[case] = self._demand_by(operators, argument, x, action, codec)
+        return demand
+
+    def _demand_by(self, operators: Sequence[str], argument: int, x: Tensor, action: int,
+                   codec: Optional[Codec]) -> Demand:
         if operators and operators[0] == "CompiledFunction":
             graph.warn_of_no_hooks()
             return AS_IS
         need = policy.need_of(self._table, operators, argument)
         if action == saved.CONSTANT and not policy.is_input(operators, argument):
             return EXACTLY
-        if action == saved.LOGARITHMS and need.bits > 0 and not need.exponentials:
+        if (action == saved.LOGARITHMS) != need.exponentials and need.bits > 0:
             need = policy.Need(policy.EXACT)
         for name in operators if self._operators else ():
             if name in self._operators:

@@ -65,7 +65,7 @@ class SavedBlob:
         self.num_bytes = blob.numel() + extra_bytes
         self.blob = blob
         self.size = x.shape
-        self.stride = ops.dense_stride(x)
+        self.stride = dense_stride(x)
         self.dtype = x.dtype
         self.unpack = unpack
 
@@ -131,7 +131,7 @@ class Saved:
         y = self._restored()
         if y.shape == size and y.stride() == stride:
             return y
-        has_gaps = ops.dense_stride(torch.empty_strided(size, stride, device="meta")) != list(stride)
+        has_gaps = dense_stride(torch.empty_strided(size, stride, device="meta")) != tuple(stride)
         return y if has_gaps else y.as_strided(size, stride, y.storage_offset())
 
     def _restored(self) -> Tensor:
@@ -181,7 +181,7 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], exact_signs: bo
     within the limits: a step is rounded up, so that the largest code may lie beyond the largest value."""
     bits, window, group, by_rows, _ = demand
     ordered = x.contiguous() if by_rows else x
-    stride = ops.dense_stride(ordered)
+    stride = dense_stride(ordered)
     blob = ops.compress(ordered, bits, window, group, *key)
     signs: Optional[Tensor] = ops.pack_positive(x) if exact_signs else None
 
@@ -251,6 +251,11 @@ def save_as_is(x: Tensor, action: int) -> Content:
     if action == COPY:
         x = torch.clone(x.detach())
     return SavedAsIs(x, 0 if action == PARAMETER else tensor_bytes(x))
+
+
+def dense_stride(x: Tensor) -> Sequence[int]:
+    """Its strides, or where it has gaps those of a copy without."""
+    return x.stride() if x.is_contiguous() else tuple(ops.dense_stride(x))
 
 
 def tensor_bytes(x: Tensor) -> int:

@@ -144,7 +144,7 @@ def test_operators_pass_the_checks_of_torch():
     for operator, arguments in (
             (ops.graph_pack, (x > 0, 1, [], 32)), (ops.graph_pack, (x, -1, [], 32)),
             (ops.graph_unpack, (ops.graph_pack(x, 2, [], 64), x.shape, x.stride(), x.dtype, 2, [], 64))):
-        torch.library.opcheck(operator.default, arguments)
+        torch.library.opcheck(operator, arguments)
 
 
 def test_what_compiled_functions_save_passes_where_hooks_cannot_be_compiled(monkeypatch):
