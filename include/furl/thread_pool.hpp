@@ -32,6 +32,21 @@ class thread_pool {
     for (int share = 1; share < num_threads_; ++share)
       state_->threads.emplace_back([state = state_.get(), share] { state->work(share); });
   }
+
+  /// Calls call(function, share) for every share in 0..num_shares - 1, in any threads, several at
+  /// once or not, and returns when all have returned. It must not throw.
+  using lender = void (*)(void* context, int num_shares,
+                          void (*call)(const void* function, int share), const void* function);
+
+  /// The threads of somebody else, such as those of a framework, which would compete with more.
+  /// Its num_threads() is how many shares a call is cut into. The lender's threads must survive
+  /// what the calling program does; after a fork() they are not asked.
+  thread_pool(int num_shares, lender lend, void* context = nullptr)
+      : thread_pool(num_shares, no_threads_yet{}) {
+    lend_ = lend;
+    context_ = context;
+  }
+
   ~thread_pool() {
     if (is_forked()) {
       // Nothing can be destroyed: the threads are gone, and may have held a lock at the fork.
@@ -51,18 +66,24 @@ class thread_pool {
   int num_threads() const { return num_threads_; }  // with the calling one
 
   /// Calls function(share) for every share in 0..num_threads() - 1, each in a thread of its own (0
-  /// in the caller's), and returns when all have. function must not throw nor call run() itself.
+  /// in the caller's) or where the lender likes, and returns when all have. function must not throw
+  /// nor call run() itself.
   template <class Function>
   void run(const Function& function) {
     if (is_forked()) {
       for (int share = 0; share < num_threads_; ++share) function(share);
       return;
     }
+    const auto call = [](const void* f, int share) { (*static_cast<const Function*>(f))(share); };
+    if (lend_ != nullptr) {
+      lend_(context_, num_threads_, call, &function);
+      return;
+    }
     state& s = *state_;
     const ::std::lock_guard<::std::mutex> one_call(s.call_mutex);
     {
       const ::std::lock_guard<::std::mutex> lock(s.mutex);
-      s.invoke = [](const void* f, int share) { (*static_cast<const Function*>(f))(share); };
+      s.invoke = call;
       s.function = &function;
       s.running = num_threads_ - 1;
       ++s.generation;
@@ -98,10 +119,10 @@ class thread_pool {
         start.wait(lock, [&] { return stopping || generation != seen; });
         if (stopping) return;
         seen = generation;
-        const auto call = invoke;
+        const auto call_share = invoke;
         const void* const argument = function;
         lock.unlock();
-        call(argument, share);
+        call_share(argument, share);
         lock.lock();
         if (--running == 0) done.notify_one();
       }
@@ -121,6 +142,8 @@ class thread_pool {
 
   const int num_threads_;
   const long made_by_ = process();
+  lender lend_ = nullptr;
+  void* context_ = nullptr;
   ::std::unique_ptr<state> state_ = ::std::make_unique<state>();
 };
 

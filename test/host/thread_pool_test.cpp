@@ -68,6 +68,33 @@ TEST(ThreadPool, SharedByManyCallers) {
   EXPECT_LE(most, 3) << "two calls ran at once";
 }
 
+TEST(ThreadPool, LentThreadsGiveTheSameBytes) {
+  struct lent {
+    int calls = 0;
+    static void run(void* context, int num_shares, void (*call)(const void*, int),
+                    const void* function) {
+      ++static_cast<lent*>(context)->calls;
+      for (int share = num_shares; share-- > 0;) std::thread(call, function, share).join();
+    }
+  } other;
+  host::thread_pool pool(3, lent::run, &other);
+  EXPECT_EQ(pool.num_threads(), 3);
+  const plan p = *plan::make({}, {5000});
+  const std::vector<float> x = normal_floats(5000, 1);
+  std::vector<u8> alone(p.size_bytes() + 16), blob(p.size_bytes() + 16);
+  const auto compress = [&](std::vector<u8>& to, host::thread_pool* with) {
+    void* at = to.data();
+    std::size_t space = to.size();
+    std::align(16, p.size_bytes(), at, space);
+    ASSERT_TRUE(host::compress(p, x, {at, p.size_bytes()}, {1, 2}, {with, {}, {}}).ok());
+    to.assign(static_cast<u8*>(at), static_cast<u8*>(at) + p.size_bytes());
+  };
+  compress(alone, nullptr);
+  compress(blob, &pool);
+  EXPECT_EQ(blob, alone);
+  EXPECT_EQ(other.calls, 1);
+}
+
 TEST(ThreadPool, CanBeDestroyedUnused) {
   for (int repeat = 0; repeat < 50; ++repeat) const host::thread_pool pool(3);
 }

@@ -7,12 +7,10 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <utility>
 
 #include "furl/furl.hpp"
 
@@ -31,17 +29,23 @@ inline furl::bytes bytes_of(const at::Tensor& x) {
   return {x.data_ptr(), furl::u64(x.numel()) * furl::u64(x.element_size())};
 }
 
-/// Threads for a tensor, or null where it is too small for them. As many as torch uses; started
-/// anew after a fork, which leaves none of them. Never destroyed: others may be using them.
+/// Torch's own threads for a tensor, or null where it is too small for them. Others would compete
+/// with these, which wait for work without sleeping. Never destroyed: somebody may be using them.
 inline furl::host::thread_pool* threads_for(const at::Tensor& x) {
   constexpr std::int64_t least_elements = 1 << 16;
   const int wanted = at::get_num_threads();
   if (x.numel() < least_elements || wanted < 2 || at::in_parallel_region()) return nullptr;
   static std::mutex mutex;
-  static std::map<std::pair<pid_t, int>, furl::host::thread_pool*> pools;
+  static std::map<int, furl::host::thread_pool*> pools;
+  const auto lend = [](void*, int num_shares, void (*call)(const void*, int),
+                       const void* function) {
+    at::parallel_for(0, num_shares, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t share = begin; share < end; ++share) call(function, int(share));
+    });
+  };
   const std::lock_guard<std::mutex> lock(mutex);
-  furl::host::thread_pool*& pool = pools[{getpid(), wanted}];
-  if (pool == nullptr) pool = new furl::host::thread_pool(wanted);
+  furl::host::thread_pool*& pool = pools[wanted];
+  if (pool == nullptr) pool = new furl::host::thread_pool(wanted, lend);
   return pool;
 }
 

@@ -20,7 +20,7 @@ from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
 from .noise import next_key, start_graph_keys
 from .policy import Demand
-from .saved import Saved, SavedView
+from .saved import Saved, SavedSigns, SavedView
 
 
 class Codec(NamedTuple):
@@ -190,18 +190,21 @@ class compress_saved(saved_tensors_hooks):
         key = number, 0
         if number and action in (saved.CONSTANT, saved.MASK) and demand is not AS_IS:
             key = number, ops.hash_elements(x)  # numpy writes without a new version
-        known = self._known.get(key) if number else None
-        if known is not None:
-            joined = known.demand.joined(demand)
-            if joined != known.demand:
-                known.replace(*self._keep(x, action, joined))
-            return known if known.size == x.shape and known.stride == x.stride() else SavedView(x, known)
-        kept = Saved(x if number else None, *self._keep(x, action, demand), self.live)
-        if action != saved.PARAMETER:
-            if number:
-                self._known[key] = kept
-            kept.count_in(self._stats, self._count, saved.tensor_bytes(x))
-        return kept
+        kept = self._known.get(key) if number else None
+        if kept is None:
+            kept = Saved(x if number else None, *self._keep(x, action, demand), self.live)
+            if action != saved.PARAMETER:
+                if number:
+                    self._known[key] = kept
+                kept.count_in(self._stats, self._count, saved.tensor_bytes(x))
+        else:
+            joined = kept.demand.joined(demand)
+            if joined != kept.demand:
+                kept.replace(*self._keep(x, action, joined))
+        if number and demand.bits == policy.SIGNS:
+            return SavedSigns(x, kept)
+        is_same = not number or kept.size == x.shape and kept.stride == x.stride()
+        return kept if is_same else SavedView(x, kept)
 
     def _passes(self) -> bool:
         """Whether nothing is to be compressed now."""

@@ -74,7 +74,7 @@ def unpack(packed: Sequence[Any], like: Tensor, recipe: Recipe) -> Tensor:
         return policy.with_largest(y, classes, blobs[0], blobs[1])
     if recipe.signs:
         signs = ops.graph_unpack(blobs[-1], size, stride, like.dtype, policy.SIGNS, [], 32)
-        least = torch.finfo(torch.float16 if like.dtype == torch.float16 else torch.float32).smallest_normal
+        least = 2.0**-14 if like.dtype == torch.float16 else 2.0**-64  # as restore_positive_
         return torch.where(signs > 0, y.clamp_min(least), y.clamp_max(0))
     if recipe.largest:
         y = y.scatter(-1, blobs[1].to(torch.int64), blobs[0])

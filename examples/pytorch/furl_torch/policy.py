@@ -255,5 +255,5 @@ def without_largest(x: Tensor, classes: int) -> tuple[Tensor, Tensor, Tensor]:
 
 def with_largest(others: Tensor, classes: int, largest: Tensor, place: Tensor) -> Tensor:
     """The inverse."""
-    least = torch.finfo(others.dtype).smallest_normal  # rather than minus infinity
-    return others.clamp_min_(least).log_().scatter_(classes, place.to(torch.int64), largest)
+    least = -44.0  # rather than minus infinity; less, and gradients would be subnormal numbers, which are slow
+    return others.log_().clamp_min_(least).scatter_(classes, place.to(torch.int64), largest)

@@ -58,12 +58,13 @@ class SavedCast:
 class SavedBlob:
     """A tensor that `unpack` makes of a blob."""
 
-    __slots__ = ("blob", "size", "stride", "dtype", "num_bytes", "unpack")
+    __slots__ = ("blob", "signs", "size", "stride", "dtype", "num_bytes", "unpack")
 
-    def __init__(self, x: Tensor, blob: Tensor, extra_bytes: int,
-                 unpack: Callable[["SavedBlob"], Tensor]) -> None:
-        self.num_bytes = blob.numel() + extra_bytes
+    def __init__(self, x: Tensor, blob: Tensor, unpack: Callable[["SavedBlob"], Tensor],
+                 extra_bytes: int = 0, signs: Optional[Tensor] = None) -> None:
+        self.num_bytes = blob.numel() + extra_bytes + (0 if signs is None else signs.numel())
         self.blob = blob
+        self.signs = signs  # a mask of what is above 0, apart from the blob
         self.size = x.shape
         self.stride = dense_stride(x)
         self.dtype = x.dtype
@@ -128,16 +129,15 @@ class Saved:
 
     def restore_as(self, size: Sequence[int], stride: Sequence[int]) -> Tensor:
         """In another shape, which may be that of the tensor that first lay in this memory."""
-        y = self._restored()
-        if y.shape == size and y.stride() == stride:
-            return y
-        has_gaps = dense_stride(torch.empty_strided(size, stride, device="meta")) != tuple(stride)
-        return y if has_gaps else y.as_strided(size, stride, y.storage_offset())
+        return _in_shape(self._restored(), size, stride)
 
     def _restored(self) -> Tensor:
         y = self.content.restore()
-        if not isinstance(self.content, SavedAsIs):
-            self._live.add_restored(y)
+        return y if isinstance(self.content, SavedAsIs) else self.seen(y)
+
+    def seen(self, y: Tensor) -> Tensor:
+        """Counts y, which was restored, for as long as it lives."""
+        self._live.add_restored(y)
         return y
 
     def _kind(self, stats: Stats) -> Count:
@@ -158,13 +158,35 @@ class SavedView:
         return self.saved.restore_as(self.size, self.stride)
 
 
+class SavedSigns(SavedView):
+    """What stands in a graph for a tensor of which an operator reads no more than what is above 0."""
+
+    __slots__ = ()
+
+    def restore(self) -> Tensor:
+        """The tensor, or 1 in place of what is above 0 and 0 in place of the rest."""
+        content = self.saved.content
+        if not isinstance(content, SavedBlob) or content.signs is None:
+            return super().restore()
+        y = ops.unpack_levels(content.signs, content.size, content.stride, content.dtype, 1.0)
+        return _in_shape(self.saved.seen(y), self.size, self.stride)
+
+
+def _in_shape(y: Tensor, size: Sequence[int], stride: Sequence[int]) -> Tensor:
+    """The elements of y, in the order of their memory, in another shape."""
+    if y.shape == size and y.stride() == stride:
+        return y
+    has_gaps = dense_stride(torch.empty_strided(size, stride, device="meta")) != tuple(stride)
+    return y if has_gaps else y.as_strided(size, stride, y.storage_offset())
+
+
 def save_shape(x: Tensor) -> Content:
     """No element: they are restored as zeros."""
     def unpack(s: SavedBlob) -> Tensor:
         like = torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=s.blob.device)
         return like.zero_()
 
-    return SavedBlob(x, torch.empty(0, dtype=torch.uint8, device=x.device), 0, unpack)
+    return SavedBlob(x, torch.empty(0, dtype=torch.uint8, device=x.device), unpack)
 
 
 def save_signs(x: Tensor) -> Content:
@@ -172,7 +194,7 @@ def save_signs(x: Tensor) -> Content:
     def unpack(s: SavedBlob) -> Tensor:
         return ops.unpack_levels(s.blob, s.size, s.stride, s.dtype, 1.0)
 
-    return SavedBlob(x, ops.pack_positive(x), 0, unpack)
+    return SavedBlob(x, ops.pack_positive(x), unpack)
 
 
 def save_values(x: Tensor, demand: Demand, key: tuple[int, int], exact_signs: bool,
@@ -193,7 +215,7 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], exact_signs: bo
             ops.restore_positive_(y, signs)
         return y if limits is None else y.clamp_(*limits)
 
-    return SavedBlob(x, blob, 0 if signs is None else signs.numel(), unpack)
+    return SavedBlob(x, blob, unpack, signs=signs)
 
 
 def save_logarithms(x: Tensor, demand: Demand, key: tuple[int, int]) -> Content:
@@ -207,7 +229,7 @@ def save_logarithms(x: Tensor, demand: Demand, key: tuple[int, int]) -> Content:
         y = ops.decompress(s.blob, s.size, s.stride, s.dtype, bits, [], group)
         return policy.with_largest(y, classes, largest, place)
 
-    return SavedBlob(x, blob, tensor_bytes(largest) + tensor_bytes(place), unpack)
+    return SavedBlob(x, blob, unpack, tensor_bytes(largest) + tensor_bytes(place))
 
 
 def save_mask(x: Tensor) -> Content:
@@ -215,7 +237,7 @@ def save_mask(x: Tensor) -> Content:
     def unpack(s: SavedBlob) -> Tensor:
         return ops.unpack(s.blob, s.size, s.stride, s.dtype, 1)
 
-    return SavedBlob(x, ops.pack(x, 1), 0, unpack)
+    return SavedBlob(x, ops.pack(x, 1), unpack)
 
 
 def save_two_values(x: Tensor) -> Optional[Content]:
@@ -227,7 +249,7 @@ def save_two_values(x: Tensor) -> Optional[Content]:
     def unpack(s: SavedBlob) -> Tensor:
         return ops.unpack_levels(s.blob, s.size, s.stride, s.dtype, level)
 
-    return SavedBlob(x, blob, 0, unpack)
+    return SavedBlob(x, blob, unpack)
 
 
 def save_indices(x: Tensor) -> Optional[Content]:
@@ -240,7 +262,7 @@ def save_indices(x: Tensor) -> Optional[Content]:
     def unpack(s: SavedBlob) -> Tensor:
         return places.indices_of(ops.unpack(s.blob, s.size, s.stride, torch.uint8, bits), pooling)
 
-    return SavedBlob(x, ops.pack(places.places_of(x, pooling), bits), 0, unpack)
+    return SavedBlob(x, ops.pack(places.places_of(x, pooling), bits), unpack)
 
 
 def save_as_is(x: Tensor, action: int) -> Content:

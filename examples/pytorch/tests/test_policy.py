@@ -239,6 +239,26 @@ def test_relu_before_a_layer_keeps_values_and_signs():
     assert torch.equal(z.grad_fn._saved_self > 0, y > 0)
 
 
+def test_relu_reads_signs_alone_where_a_layer_keeps_values():
+    x, w = values(16, 256), values(256, 64)
+    with compress_saved():
+        y = x.relu()
+        z = y @ w
+    assert y.grad_fn._saved_result.unique().tolist() == [0, 1]
+    assert torch.equal(y.grad_fn._saved_result > 0, y > 0)
+    assert z.grad_fn._saved_self.unique().numel() > 2
+
+
+def test_restored_numbers_have_products_that_are_not_subnormal():
+    x, w = values(16, 1024), values(1024, 64)
+    with compress_saved():
+        z = x.relu() @ w
+        logarithms = (x * 50).log_softmax(-1)
+    positive = z.grad_fn._saved_self
+    assert positive[positive > 0].min() >= 2.0**-64
+    assert logarithms.grad_fn._saved_result.exp().min() > 2.0**-66
+
+
 def test_overrides_by_operator():
     a, b, c, d = (values(64, 64) for _ in range(4))
     context = compress_saved(overrides={"aten::sin": 4, "aten::cos": None, "aten::_softmax": Codec(2, 1)})
