@@ -33,6 +33,7 @@ from torch import Tensor, nn
 from . import policy, saved
 from ._ops import ops
 from .context import AS_IS, compress_saved
+from .meter import Count
 from .policy import Demand
 from .subjects import Draw, Loss, Wanted, setting, subject_of
 
@@ -140,14 +141,30 @@ def allocated(device: torch.device) -> int:
     return int(info.uordblks + info.hblkhd)
 
 
-def bytes_kept(loss: Loss, device: torch.device, context: ContextManager[object]) -> int:
-    """What a forward pass leaves allocated for the backward pass."""
-    before = allocated(device)
-    with context:
-        value = loss()
-    kept = allocated(device) - before
-    del value
-    return kept
+class Memory(NamedTuple):
+    """Bytes of one step."""
+
+    exact: int      # kept for the backward pass without furl, by the count of the allocator
+    kept: int       # with it
+    counted: Count  # both by furl's count
+    peak: int       # of what is kept and what is restored, in the backward pass
+
+
+def memory_of(loss: Loss, device: torch.device, bits: int) -> Memory:
+    """What a forward pass leaves allocated for the backward pass, and what this adds."""
+    context = compress_saved(bits)
+
+    def kept(c: ContextManager[object]) -> int:
+        with c:  # what stays allocated after the first step is not of a step
+            loss().backward()  # type: ignore[no-untyped-call,unused-ignore]
+        before = allocated(device)
+        with c:
+            value = loss()
+        after = allocated(device)
+        value.backward()  # type: ignore[no-untyped-call,unused-ignore]
+        return after - before
+
+    return Memory(kept(nullcontext()), kept(context), context.stats().total, context.live.backward_peak)
 
 
 def describe(kept: saved.Saved) -> str:
@@ -195,12 +212,11 @@ def examine(model: nn.Module, loss: Loss, bits: int = 2, draws: int = 16) -> str
     del observer
     total = compare(exact, lambda: gradient(model, loss, compress_saved(bits)), draws)
     del exact
-    device = next(model.parameters()).device
-    return report(rows, total, [bytes_kept(loss, device, c) for c in (nullcontext(), compress_saved(bits))])
+    return report(rows, total, memory_of(loss, next(model.parameters()).device, bits))
 
 
-def report(rows: list[Row], total: Comparison, kept: list[int]) -> str:
-    """A table, and three sentences."""
+def report(rows: list[Row], total: Comparison, memory: Memory) -> str:
+    """A table, and a few sentences."""
     rows.sort(key=lambda row: -row.comparison.error)
     lines = [f"{'saved by':44} {'MB':>9} {'kept':>8} {'error':>8} {'projection':>10}  tensors"]
     for row in rows:
@@ -209,9 +225,12 @@ def report(rows: list[Row], total: Comparison, kept: list[int]) -> str:
                      + "; ".join(f"{n} x {kind}" for kind, n in row.kinds.most_common()))
     lines.append(f"\nThe gradient has a projection of {total.projection:.3f} on the exact one, an error of "
                  f"{total.error:.3f} and a norm of {total.norm:.3f} times the exact norm.")
-    if kept[0] > 0:
-        lines.append(f"Autograd keeps {kept[1] / 1e6:.2f} MB in place of {kept[0] / 1e6:.2f}: "
-                     f"{kept[0] / kept[1]:.1f} times less.")
+    if memory.exact > 0:
+        lines.append(f"Autograd keeps {memory.kept / 1e6:.2f} MB in place of {memory.exact / 1e6:.2f}: "
+                     f"{memory.exact / memory.kept:.1f} times less.")
+    lines.append(f"By furl's count it keeps {memory.counted.bytes_after / 1e6:.2f} MB in place of "
+                 f"{memory.counted.bytes_before / 1e6:.2f}; with what is restored, at most "
+                 f"{memory.peak / 1e6:.2f} MB in the backward pass.")
     if rows and rows[0].comparison.error > 0:
         lines.append(f"The most comes from what {rows[0].operator} saves: alone, an error of "
                      f"{rows[0].comparison.error:.3f} and a projection of {rows[0].comparison.projection:.3f}.")

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from furl_torch import compress_saved, policy
-from furl_torch.examine import AS_IS, Observer, bytes_kept, compare, examine, gradient, main, rows_of
+from furl_torch.examine import AS_IS, Observer, compare, examine, gradient, main, memory_of, rows_of
 from furl_torch.subjects import Wanted, setting, subject_of
 from support import small_net
 
@@ -72,12 +72,33 @@ def test_the_report_names_who_makes_the_error(monkeypatch):
 
 def test_memory_is_that_of_the_allocator():
     x = torch.randn(256, 1024, requires_grad=True)
-    cpu = torch.device("cpu")
-    exact, kept = (bytes_kept(lambda: (x * 1).sin().sum(), cpu, context)
-                   for context in (nullcontext(), compress_saved()))
-    if exact == 0:
+    memory = memory_of(lambda: (x * 1).sin().sum(), torch.device("cpu"), bits=2)
+    assert memory.counted.bytes_before == 1 << 20 and 1 << 16 <= memory.counted.bytes_after < 1 << 17
+    assert memory.counted.bytes_after + (1 << 20) <= memory.peak < 1.2 * (1 << 20)
+    if memory.exact == 0:
         pytest.skip("this allocator does not count")
-    assert 1 << 20 <= exact < 1.1 * (1 << 20) and 1 << 16 <= kept < 1 << 17
+    assert 1 << 20 <= memory.exact < 1.05 * (1 << 20)
+    assert memory.counted.bytes_after <= memory.kept < 1.05 * memory.counted.bytes_after
+
+
+@pytest.mark.parametrize("name, settings", [
+    ("torchvision:resnet50", {}), ("torchvision:densenet121", {}), ("torchvision:mobilenet_v3_large", {}),
+    ("torchvision:convnext_tiny", {}), ("timm:vit_small_patch16_224", {}),
+    ("transformers:gpt2", {"n_layer": 2, "n_embd": 256, "n_head": 4, "vocab_size": 2000}),
+    ("transformers:llama", {"num_hidden_layers": 2, "hidden_size": 256, "intermediate_size": 688,
+                            "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 2000}),
+    ("transformers:bert", {"num_hidden_layers": 2, "hidden_size": 256, "intermediate_size": 1024,
+                           "num_attention_heads": 4, "vocab_size": 2000}),
+    ("transformers:t5", {"num_layers": 2, "d_model": 256, "d_ff": 1024, "vocab_size": 2000})])
+def test_counts_agree_with_the_allocator(name, settings):
+    pytest.importorskip(name.partition(":")[0])
+    cpu = torch.device("cpu")
+    model, draw = subject_of(name, Wanted(8, settings=settings))
+    memory = memory_of(draw(), cpu, bits=2)
+    if memory.exact == 0:
+        pytest.skip("this allocator does not count")
+    assert memory.counted.bytes_before == pytest.approx(memory.exact, rel=0.05)
+    assert memory.counted.bytes_after == pytest.approx(memory.kept, rel=0.05)
 
 
 def test_the_command(capsys, monkeypatch):
