@@ -72,12 +72,14 @@ class memory_book {
   void forget_dead() {
     for (auto it = entries_.begin(); it != entries_.end();)
       it = it->second.owner.expired() ? entries_.erase(it) : std::next(it);
-    limit_ = std::max<std::size_t>(256, 2 * entries_.size());
+    limit_ = entries_.size() + std::max(few_dead, entries_.size() / 4);
   }
 
   std::mutex mutex_;
   std::unordered_multimap<const c10::TensorImpl*, entry> entries_;
-  std::size_t limit_ = 256;
+  // An entry keeps 300 bytes of a dead tensor allocated.
+  static constexpr std::size_t few_dead = 16;
+  std::size_t limit_ = few_dead;
   std::int64_t last_ = 0;
 };
 

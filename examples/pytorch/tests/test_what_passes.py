@@ -236,3 +236,16 @@ def test_skip_is_exact_for_what_others_compressed():
     z.sum().backward()
     assert torch.equal(weight.grad, x.detach().t() @ torch.ones(64, 64))
     del y
+
+
+def test_the_workspace_of_an_lstm_passes_and_is_counted():
+    net = torch.nn.LSTM(64, 128, batch_first=True)
+    x = values(16, 32, 64)
+    exact = torch.autograd.grad(net(x)[0].square().sum(), list(net.parameters()))
+    context = compress_saved(model=net)
+    with context:
+        loss = net(x)[0].square().sum()
+    for g, e in zip(torch.autograd.grad(loss, list(net.parameters())), exact):
+        assert 0.8 < (g * e).sum() / e.square().sum() < 1.2
+    count = context.stats().modules["LSTM"]
+    assert count.num_tensors > 0 and count.bytes_before >= count.bytes_after >= context.stats().kept.bytes_after
