@@ -53,7 +53,7 @@ inline Tensor dense(const Tensor& x) {
 struct settings {
   std::int64_t bits;
   IntArrayRef window;
-  std::int64_t group;
+  std::int64_t group;  // 0: rotated codes
 };
 
 /// Whether no dimension that is not pooled lies between those that are.
@@ -73,7 +73,11 @@ inline furl::plan value_plan(IntArrayRef sizes, IntArrayRef strides, const setti
               " dimensions");
   furl::codec codec;
   codec.bits = int(std::clamp<std::int64_t>(how.bits, -1, furl::max_bits + 1));
-  codec.group = int(std::clamp<std::int64_t>(how.group, -1, 1 << 20));
+  if (how.group == 0) {
+    codec.coding = furl::coding::rotated;
+  } else {
+    codec.group = int(std::clamp<std::int64_t>(how.group, -1, 1 << 20));
+  }
   furl::extents shape;
   if (sizes.size() > std::size_t(furl::max_rank) && how.window.empty()) {  // one long row
     shape = {std::accumulate(sizes.begin(), sizes.end(), std::int64_t(1), std::multiplies<>())};
@@ -98,8 +102,13 @@ inline furl::plan code_plan(std::int64_t num_elements, std::int64_t bits) {
       furl::plan::make_codes(int(std::clamp<std::int64_t>(bits, -1, 9)), {num_elements}));
 }
 
+/// Of a plan's blob, with the key behind it.
+inline std::int64_t num_bytes(const furl::plan& p) {
+  return std::int64_t(p.size_bytes() + (p.needs_key() ? sizeof(furl::random_key) : 0));
+}
+
 inline Tensor new_blob(const furl::plan& p, const Tensor& like) {
-  return at::empty({std::int64_t(p.size_bytes())}, like.options().dtype(at::kByte));
+  return at::empty({num_bytes(p)}, like.options().dtype(at::kByte));
 }
 
 /// Codes or values must lie where the blob lies, and the blob must be one of this plan.
@@ -109,8 +118,8 @@ inline void check_blob(const furl::plan& p, const Tensor& blob, const Tensor& ot
   TORCH_CHECK(blob.dim() == 1 && blob.is_contiguous(), "furl: the blob must be one contiguous row");
   TORCH_CHECK(blob.device() == other.device(), "furl: the blob is on ", blob.device(),
               ", the tensor on ", other.device());
-  TORCH_CHECK(blob.numel() == std::int64_t(p.size_bytes()), "furl: the blob has ", blob.numel(),
-              " bytes, and this shape and codec need ", p.size_bytes(),
+  TORCH_CHECK(blob.numel() == num_bytes(p), "furl: the blob has ", blob.numel(),
+              " bytes, and this shape and codec need ", num_bytes(p),
               ": it was made with other settings");
 }
 

@@ -9,6 +9,7 @@
 #include <ATen/Parallel.h>
 
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -27,6 +28,11 @@ inline furl::values values_of(const at::Tensor& x) {
 }
 inline furl::bytes bytes_of(const at::Tensor& x) {
   return {x.data_ptr(), furl::u64(x.numel()) * furl::u64(x.element_size())};
+}
+
+/// Where the key stands that rotated codes are decoded with: behind the blob.
+inline void* key_place(const furl::plan& p, const at::Tensor& blob) {
+  return static_cast<char*>(blob.data_ptr()) + p.size_bytes();
 }
 
 /// Torch's own threads for a tensor, or null where it is too small for them. Others would compete
@@ -55,14 +61,17 @@ struct host_engine {
 
   furl::status compress(const furl::plan& p, const at::Tensor& x, const at::Tensor& blob,
                         furl::random_key key) const {
+    if (p.needs_key()) std::memcpy(key_place(p, blob), &key, sizeof key);
     return furl::host::compress(p, values_of(x), bytes_of(blob), key, {threads_for(x), {}});
   }
   furl::status decompress(const furl::plan& p, const at::Tensor& blob, const at::Tensor& y) const {
-    return furl::host::decompress(p, bytes_of(blob), values_of(y), {threads_for(y), {}});
+    return furl::host::decompress(p, bytes_of(blob), values_of(y), key_in(p, blob),
+                                  {threads_for(y), {}});
   }
   furl::status decompress_add(const furl::plan& p, const at::Tensor& blob,
                               const at::Tensor& y) const {
-    return furl::host::decompress_add(p, bytes_of(blob), values_of(y), {threads_for(y), {}});
+    return furl::host::decompress_add(p, bytes_of(blob), values_of(y), key_in(p, blob),
+                                      {threads_for(y), {}});
   }
   furl::status pack(const furl::plan& p, const at::Tensor& codes, const at::Tensor& blob) const {
     return furl::host::pack(p, bytes_of(codes), bytes_of(blob), threads_for(codes));
@@ -100,6 +109,13 @@ struct host_engine {
                                  const at::Tensor& g, const at::Tensor& out) const {
     return furl::host::max_pool_backward(p, bytes_of(blob), values_of(g), values_of(out),
                                          threads_for(out));
+  }
+
+ private:
+  static furl::random_key key_in(const furl::plan& p, const at::Tensor& blob) {
+    furl::random_key key;
+    if (p.needs_key()) std::memcpy(&key, key_place(p, blob), sizeof key);
+    return key;
   }
 };
 

@@ -21,13 +21,18 @@ class device_engine {
 
   furl::status compress(const furl::plan& p, const Tensor& x, const Tensor& blob,
                         furl::random_key key) const {
+    if (p.needs_key()) {
+      const Tensor words = blob.narrow(0, std::int64_t(p.size_bytes()), sizeof key).view(at::kLong);
+      words.select(0, 0).fill_(std::int64_t(key.seed));
+      words.select(0, 1).fill_(std::int64_t(key.offset));
+    }
     return furl::compress(p, values_of(x), bytes_of(blob), key, stream_);
   }
   furl::status decompress(const furl::plan& p, const Tensor& blob, const Tensor& y) const {
-    return furl::decompress(p, bytes_of(blob), values_of(y), stream_);
+    return furl::decompress(p, bytes_of(blob), values_of(y), {}, stream_, with_key(p, blob));
   }
   furl::status decompress_add(const furl::plan& p, const Tensor& blob, const Tensor& y) const {
-    return furl::decompress_add(p, bytes_of(blob), values_of(y), stream_);
+    return furl::decompress_add(p, bytes_of(blob), values_of(y), {}, stream_, with_key(p, blob));
   }
   furl::status pack(const furl::plan& p, const Tensor& codes, const Tensor& blob) const {
     return furl::pack(p, bytes_of(codes), bytes_of(blob), stream_);
@@ -64,6 +69,12 @@ class device_engine {
   }
 
  private:
+  static furl::options with_key(const furl::plan& p, const Tensor& blob) {
+    furl::options o;
+    if (p.needs_key()) o.device_key = static_cast<const furl::random_key*>(key_place(p, blob));
+    return o;
+  }
+
   c10::cuda::CUDAGuard guard_;
   cudaStream_t stream_;
 };

@@ -28,7 +28,8 @@ class Codec(NamedTuple):
 
     bits: int = 2    # per value, 1 to 8
     window: int = 8  # means of window x window cells of images are kept apart; 1: none
-    group: int = 256  # values that share a minimum and a step: 32, 64, 128, 256, 512 or 1024
+    group: int = policy.ROTATED  # codes of 1 and 2 bits are rotated where the operator forgives it. Or values
+    # that share a minimum and a step: 32, 64, 128, 256, 512 or 1024; then none are
 
     def window_of(self, rank: int) -> list[int]:
         """A width for each dimension: images (rank 4) and volumes (5) are pooled over their last
@@ -69,7 +70,7 @@ def _checked(codec: Override) -> Optional[Codec]:
     for rank in (1, 4):
         x = torch.empty([1] * rank, device="meta")
         try:
-            ops.compress(x, codec.bits, codec.window_of(rank), codec.group, 0, 0)
+            ops.compress(x, codec.bits, codec.window_of(rank), codec.group or policy.GROUP, 0, 0)
         except RuntimeError as refused:
             raise ValueError(str(refused).splitlines()[0]) from None
     return codec
@@ -96,7 +97,7 @@ class compress_saved(saved_tensors_hooks):
     inside or after the `with`.
     """
 
-    def __init__(self, bits: int = 2, window: int = 8, *, group: int = 256,
+    def __init__(self, bits: int = 2, window: int = 8, *, group: int = policy.ROTATED,
                  overrides: Optional[Mapping[Union[type, str], Override]] = None,
                  model: Optional[nn.Module] = None, min_elements: int = 1024) -> None:
         hook = graph.Hook if graph.CAN_TRACE else (lambda function: function)

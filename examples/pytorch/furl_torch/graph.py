@@ -224,7 +224,9 @@ def recipe_of(traced: Traced, x: Tensor, codec: Any, min_elements: int) -> Optio
         demand = demand.joined(other)
     if demand.bits == policy.EXACT:
         return None
-    return Recipe(demand._replace(by_rows=False), signs and demand.bits > 0, limits, largest=largest)
+    signs = signs and demand.bits > 0
+    group = demand.group or policy.GROUP if signs else demand.group  # rotated codes do not keep them
+    return Recipe(demand._replace(by_rows=False, group=group), signs, limits, largest=largest)
 
 
 _modes: list[Any] = []

@@ -14,6 +14,7 @@ from ._ops import ops
 from .graph import CAN_TRACE, Recipe, stand_in
 
 TILE = 1024  # elements that a blob packs together
+KEY_BYTES = 16  # behind the blob of rotated codes
 
 
 def _is_dense(x: Tensor) -> bool:
@@ -85,6 +86,8 @@ def _blob_bytes(x: Tensor, bits: int, group: int) -> Any:
     codes = (x.numel() + TILE - 1) // TILE * (TILE // 8) * max(bits, 1)
     if bits < 0 or not x.dtype.is_floating_point:
         return codes
+    if group == policy.ROTATED:
+        return codes + (codes // (TILE // 8 * bits) * 8 + 15) // 16 * 16 + KEY_BYTES
     return codes + ((x.numel() + group - 1) // group * 4 + 15) // 16 * 16
 
 

@@ -26,6 +26,10 @@ class Need(NamedTuple):
 Rule = Union[Need, Mapping[int, Need]]  # for all that it saves, or by position of the argument
 OUTPUT = -1    # position of outputs
 OTHERS = -2    # of all arguments that the rule does not name
+ROTATED = 0  # in place of a group's size: rotated codes, whose error is that of one bit more
+MOST_ROTATED_BITS = 2
+GROUP = 256  # of values that share a minimum and a step, where codes are not rotated
+TOKEN_BITS = 2  # at least, of what norms of tokens save
 LAST_GROUP_BITS = 8  # where no group ends with the token
 MANY_CLASSES = 64  # probabilities of fewer would not be much smaller than their logarithms: these are exact
 # Bits of a channel with fewer values than this. The backward pass of batch norm multiplies what is saved by a mean
@@ -164,8 +168,9 @@ class Demand(NamedTuple):
             return more
         if more.classes != less.classes:
             return Demand(EXACT, [], 0)
-        return Demand(more.bits, more.window if less.window else [], min(more.group, less.group),
-                      more.by_rows or less.by_rows, more.classes)
+        group = min(more.group, less.group) or max(more.group, less.group)  # rotated if both are
+        return Demand(more.bits, more.window if less.window else [], group, more.by_rows or less.by_rows,
+                      more.classes)
 
 
 def rule_of(table: Mapping[str, Rule], name: str) -> Optional[Rule]:
@@ -227,12 +232,15 @@ def demand_of(need: Need, x: Tensor, bits: int, window: list[int], group: int) -
         return Demand(wanted, [], group)
     bits = max(bits, wanted)
     if need.tokens:
+        bits, group = max(bits, TOKEN_BITS), group or GROUP  # a rotation would mix tokens
         fitting = _divisor(x.shape[-1], group, 32) if x.dim() > 0 else None
         if fitting is None:
             return Demand(max(bits, LAST_GROUP_BITS), [], group)
         return Demand(bits, [], fitting, not x.is_contiguous())
+    if bits > MOST_ROTATED_BITS:
+        group = group or GROUP
     row = _row(x)
-    if group % row and row % group:  # groups straddle rows: smaller ones that do not cost up to 1/2 bit
+    if group and group % row and row % group:  # groups straddle rows: smaller ones that do not cost up to 1/2 bit
         group = _divisor(row, group, 64) or group
     if need.bits or window and _means_of(x, window) < MEANS_OF:  # means move what lies at an edge of the range
         window = []
@@ -243,7 +251,7 @@ def demand_of_logarithms(need: Need, x: Tensor, dimension: int, bits: int, group
     """What to keep of the output of a log-softmax over this dimension."""
     if need.bits == EXACT or x.shape[dimension] < MANY_CLASSES:
         return Demand(EXACT, [], group)
-    return Demand(max(bits, need.bits), [], group, classes=dimension)
+    return Demand(max(bits, need.bits), [], group or GROUP, classes=dimension)
 
 
 def without_largest(x: Tensor, classes: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -211,7 +211,9 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], exact_signs: bo
         y = ops.decompress(s.blob, s.size, stride, s.dtype, bits, window, group)
         if stride != s.stride:
             y = torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=y.device).copy_(y)
-        if signs is not None:
+        if signs is not None and group == policy.ROTATED:
+            ops.zero_others_(y, signs)  # on average right as it is, also where it is below 0
+        elif signs is not None:
             ops.restore_positive_(y, signs)
         return y if limits is None else y.clamp_(*limits)
 
