@@ -202,7 +202,7 @@ class compress_saved(saved_tensors_hooks):
             joined = kept.demand.joined(demand)
             if joined != kept.demand:
                 kept.replace(*self._keep(x, action, joined))
-        if number and demand.bits == policy.SIGNS:
+        if number and demand.signs:
             return SavedSigns(x, kept)
         is_same = not number or kept.size == x.shape and kept.stride == x.stride()
         return kept if is_same else SavedView(x, kept)
@@ -253,7 +253,8 @@ class compress_saved(saved_tensors_hooks):
                     if len(dimension) == 1 else AS_IS)
         if action in LIMITS:
             need = need._replace(bits=max(need.bits, BOUNDED_BITS))
-        return policy.demand_of(need, x, codec.bits, codec.window_of(x.dim()), codec.group)
+        demand = policy.demand_of(need, x, codec.bits, codec.window_of(x.dim()), codec.group)
+        return demand._replace(signs=policy.reads_signs(operators))
 
     def _keep(self, x: Tensor, action: int, demand: Demand) -> tuple[saved.Content, Demand]:
         """What to keep, and the demand that it satisfies."""

@@ -205,7 +205,8 @@ def examine(model: nn.Module, loss: Loss, bits: int = 2, draws: int = 16) -> str
     gradient(model, loss, observer)
     rows = rows_of(observer.notes)
     for row in rows:
-        plan = [n.kept.demand if n.operator == row.operator else AS_IS for n in observer.notes]
+        plan = [n.kept.demand._replace(signs=n.asked.signs) if n.operator == row.operator else AS_IS
+                for n in observer.notes]
         if any(demand != AS_IS for demand in plan):
             row.comparison = compare(exact, lambda: gradient(model, loss, Observer(bits, plan)),
                                      max(1, draws // 4))

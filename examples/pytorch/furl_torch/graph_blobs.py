@@ -25,7 +25,7 @@ def _is_dense(x: Tensor) -> bool:
 def pack(x: Tensor, recipe: Recipe) -> tuple[Any, ...]:
     """Traced at the end of the forward graph: the blobs, then size and stride."""
     x = x if _is_dense(x) else x.contiguous()
-    bits, window, group, _, classes = recipe.demand
+    bits, window, group, _, classes = recipe.demand[:5]
     blobs = []
     if classes is not None:
         x, largest, place = policy.without_largest(x, classes)
@@ -58,7 +58,7 @@ def _without_repeats(numbers: Sequence[Any], recipe: Recipe) -> list[Any]:
 
 def unpack(packed: Sequence[Any], like: Tensor, recipe: Recipe) -> Tensor:
     """Traced at the beginning of the backward graph. Of like, only dtype, rank and device are read."""
-    bits, window, group, _, classes = recipe.demand
+    bits, window, group, _, classes = recipe.demand[:5]
     rank = like.dim()
     assert recipe.numbers is not None
     num_symbols = len({place for _, place in recipe.numbers if place is not None})

@@ -160,6 +160,7 @@ class Demand(NamedTuple):
     group: int
     by_rows: bool = False  # in the order of the dimensions, also where memory has another
     classes: Optional[int] = None  # codes are of exp(x), which are probabilities along this dimension
+    signs: bool = False  # whoever asks reads no more than what is above 0
 
     def joined(self, other: "Demand") -> "Demand":
         """The least that satisfies both."""
@@ -191,6 +192,11 @@ def need_of(table: Mapping[str, Rule], operators: Sequence[str], argument: int) 
         if rule is not None and i == 0:
             return rule.get(argument, rule.get(OTHERS, Need()) if argument >= 0 else Need())
     return Need()
+
+
+def reads_signs(operators: Sequence[str]) -> bool:
+    """Whether what is above 0 is all that is read of what is being saved, whatever is kept of it."""
+    return need_of(TABLE, operators, OUTPUT).bits == SIGNS
 
 
 def is_scale(operators: Sequence[str], x: Tensor) -> bool:

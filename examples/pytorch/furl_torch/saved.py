@@ -201,7 +201,7 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], exact_signs: bo
                 limits: Optional[tuple[float, float]]) -> Content:
     """Compresses x; with exact_signs, which elements are above 0 is kept too. Restored values stay
     within the limits: a step is rounded up, so that the largest code may lie beyond the largest value."""
-    bits, window, group, by_rows, _ = demand
+    bits, window, group, by_rows = demand[:4]
     ordered = x.contiguous() if by_rows else x
     stride = dense_stride(ordered)
     blob = ops.compress(ordered, bits, window, group, *key)
@@ -222,7 +222,7 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], exact_signs: bo
 
 def save_logarithms(x: Tensor, demand: Demand, key: tuple[int, int]) -> Content:
     """Compresses exp(x), but for the largest of each row."""
-    bits, _, group, _, classes = demand
+    bits, group, classes = demand.bits, demand.group, demand.classes
     assert classes is not None
     others, largest, place = policy.without_largest(x, classes)
     blob = ops.compress(others, bits, [], group, *key)
