@@ -41,6 +41,23 @@ __device__ __forceinline__ u32 select_bytes(float a, float b, u32 selector) {
 }
 /// @}
 
+/// Four bytes out of the eight of (b, a), as select_bytes has them, but each the highest bit of the
+/// chosen byte in all its bits. Pre: every nibble of the selector has 8 added.
+__device__ __forceinline__ u32 select_byte_signs(u32 a, u32 b, u32 selector) {
+  u32 r;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(selector));
+  return r;
+}
+
+/// low * a + high * b + c, where low and high are the unsigned halves of a word.
+__device__ __forceinline__ u32 dot_halves(u32 word, int a, int b, u32 c) {
+  int r;
+  asm("dp2a.lo.u32.s32 %0, %1, %2, %3;"
+      : "=r"(r)
+      : "r"(word), "r"((a & 0xff) | (b & 0xff) << 8), "r"(int(c)));
+  return u32(r);
+}
+
 /// Byte `index` of a word as a float, exactly: it becomes the last bits of 2^23.
 __device__ __forceinline__ float byte_to_f32(u32 word, u32 index) {
   float r;

@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE WARP. Rotated codes (FORMAT.md, R1 to R8): from a tile in registers to its part of the blob,
+// and back.
+
+#include "furl/block/codes.cuh"
+#include "furl/block/compress.cuh"
+#include "furl/block/layout.cuh"
+#include "furl/block/tile.cuh"
+#include "furl/config.hpp"
+#include "furl/detail/device/intrinsics.cuh"
+#include "furl/detail/device/pairs.cuh"
+#include "furl/detail/device/rotated_codes.cuh"
+#include "furl/detail/device/rotated_values.cuh"
+#include "furl/detail/device/rotation.cuh"
+
+namespace furl {
+
+/// @{
+/// What a warp needs in shared memory to compress or decompress rotated tiles, for kernels that give
+/// it tiles_per_draw tiles in a row.
+using compress_rotated_storage = rotation_storage<detail::coding_words(1), tiles_per_draw>;
+using decompress_rotated_storage = rotation_storage<detail::decoding_words(1), tiles_per_draw>;
+/// @}
+/// The same for one tile after the other from anywhere, in less memory and with more instructions.
+using small_rotated_storage = rotation_storage<detail::decoding_words(2), 1>;
+
+/// Clears the elements that a partial last tile lacks: rotated codes are those of +0 there.
+/// Threads : any lane, for its own elements.
+/// Shared  : none.
+/// Sync    : none.
+/// Pre     : count, the elements that are present, is 1..1024.
+template <class T>
+__device__ __forceinline__ void clear_absent(tile_fragment<T>& x, int count) {
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row) {
+    const int present = count - row_begin(row, lane_index());
+    FURL_UNROLL
+    for (int w = 0; w < int(sizeof(T)); ++w) {
+      if constexpr (sizeof(T) == 4) {
+        if (present <= w) x.word[row][w] = 0.0f;
+      } else {
+        x.word[row][w] &= present >= 2 * w + 2 ? ~0u : present <= 2 * w ? 0u : 0xffffu;
+      }
+    }
+  }
+}
+
+/// Compresses a tile of elements, or of residuals, to any place.
+/// Threads : one warp, all lanes with the same arguments but x.
+/// Shapes  : x          : a tile: `count` elements are present, and the others are anything.
+///           tile       : the tile's index in the tensor, whose signs are in the storage.
+///           tile_codes : global, 128 * bits bytes, aligned to 4: where the tile's codes begin.
+///           scales     : global, four of 16 bits: those of the tile's blocks.
+/// Shared  : storage of the warp.
+/// Sync    : within the warp.
+/// Pre     : bits is 1 or 2; count is 1..1024.
+/// Post    : the tile's codes and scales are written.
+template <class T, class Storage>
+__device__ __forceinline__ void compress_rotated_tile(tile_fragment<T>& x, int count, i64 tile,
+                                                      int bits, Storage& storage, u8* tile_codes,
+                                                      u16* scales) {
+  const int at = Storage::index_of(tile);
+  const int lane = lane_index();
+  if (count < tile_elements) clear_absent(x, count);
+  float v[rows_per_tile][4];
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row) {
+    detail::flip_row(storage.signs[0][at][lane], row, x.word[row]);
+    unpack_row<T>(x.word[row], v[row]);
+  }
+  detail::rotate_tile(v, storage.signs[1][at], storage.exchange);
+  const detail::rotated_codes codes = detail::quantize_rotated(v, bits);
+  u32* const out = reinterpret_cast<u32*>(tile_codes) + lane;
+  if (bits == 1) {
+    detail::store_words(u64(out), {codes.plane[0]});
+  } else {
+    detail::store_words(u64(out), codes.plane);
+  }
+  if (lane % 8 == 0) scales[lane / 8] = u16(codes.scale);
+}
+
+/// A rotated tile of a blob, as integers in the registers of a warp.
+struct rotated_tile {
+  detail::rotated_integers integers;  // of the lane's elements
+  float factor;                       // of v / 2: twice the scale; 0 or NaN for special blocks
+  u32 signs;                          // of the elements (R1); none for special blocks
+  u32 first_bias;                     // of row 0, column 0
+};
+
+/// Loads a rotated tile from any place.
+/// Threads : one warp, all lanes with the same arguments.
+/// Shapes  : tile       : the tile's index in the tensor, whose signs are in the storage.
+///           tile_codes : global, 128 * bits bytes, aligned to 4.
+///           scales     : global, four of 16 bits: those of the tile's blocks.
+/// Shared  : storage of the warp.
+/// Sync    : within the warp.
+/// Result  : the tile, as restore_row takes it.
+/// Pre     : bits is 1 or 2.
+template <class Storage>
+__device__ __forceinline__ rotated_tile load_rotated_tile(i64 tile, int bits, const u8* tile_codes,
+                                                          const u16* scales, Storage& storage) {
+  const int at = Storage::index_of(tile);
+  const int lane = lane_index();
+  const u64 in = u64(reinterpret_cast<const u32*>(tile_codes) + lane);
+  const u32 scale = scales[lane / 8];
+  rotated_tile loaded;
+  if (bits == 1) {
+    u32 plane[1];
+    detail::load_words(in, plane);
+    __syncwarp();  // signs that other lanes have drawn
+    loaded.integers = detail::restore_integers(plane, storage.signs[1][at], storage.exchange);
+  } else {
+    u32 plane[2];
+    detail::load_words(in, plane);
+    __syncwarp();
+    loaded.integers = detail::restore_integers(plane, storage.signs[1][at], storage.exchange);
+  }
+  const bool valid = scale - 1 < detail::first_invalid_scale - 1;
+  const float factor = float_of(scale << 16);
+  loaded.factor = valid ? add_rn(factor, factor) : float_of(scale == 0 ? 0 : f32_nan_bits);
+  loaded.signs = valid ? storage.signs[0][at][lane] : 0;
+  loaded.first_bias = lane % 8 == 0 ? 2 * detail::first_bias : 0;
+  return loaded;
+}
+
+/// Restores the magnitudes of a row's four elements, or rather their values before the signs of R1.
+__device__ __forceinline__ void restore_magnitudes(const rotated_tile& tile, int row,
+                                                   float (&x)[4]) {
+  // 1.5 * 2^23 + v / 2, whose last bits are those of an integer.
+  constexpr u32 integer_bits = 0x4b400000u;
+  const float offset = mul_rn(tile.factor, -12582912.0f);
+  FURL_UNROLL
+  for (int w = 0; w < 2; ++w) {
+    const u32 bias = row == 0 && w == 0 ? tile.first_bias : 0;
+    const u32 word = tile.integers.word[row][w];
+    const u32 sum = detail::dot_halves_of(word, 1, 1, integer_bits - 65536 - bias);
+    const u32 difference = dot_halves(word, 1, -1, integer_bits);
+    x[2 * w] = fma_rn(float_of(sum), tile.factor, offset);
+    x[2 * w + 1] = fma_rn(float_of(difference), tile.factor, offset);
+  }
+}
+
+}  // namespace furl

@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE WARP. From a tile in registers to rotated codes and the scales of its four blocks (FORMAT.md,
+// R1 to R7).
+
+#include "furl/block/tile.cuh"
+#include "furl/config.hpp"
+#include "furl/detail/device/intrinsics.cuh"
+#include "furl/detail/device/rotation.cuh"
+#include "furl/detail/number.hpp"
+#include "furl/types.hpp"
+
+namespace furl::detail {
+
+// ---- R2 and R2b ------------------------------------------------------------------------------
+
+// Rows in shared memory are padded by 16 bytes, so that eight lanes that read vectors of different
+// rows do not meet in a bank.
+inline constexpr int padded_row = row_elements + 4;
+
+/// Words for the exchange of a tile of floats in one round, or in 2 or 4 with fewer columns each.
+FURL_HD constexpr int coding_words(int rounds) {
+  return rows_per_tile * padded_row / rounds;
+}
+
+/// Turns a tile by columns into a tile by rows.
+/// Threads : one warp, all lanes.
+/// Sync    : within the warp, first of all: what lanes have written to shared memory before, others
+///           can read afterwards.
+template <int Words>
+__device__ __forceinline__ void exchange_floats(float (&v)[8][4], u32 (&exchange)[Words]) {
+  constexpr int rounds = coding_words(1) / Words;
+  constexpr int columns = 4 / rounds;
+  constexpr int pitch = padded_row / rounds;
+  static_assert(Words == coding_words(rounds), "of coding_words");
+  const int lane = lane_index();
+  u32* const by_columns = exchange + columns * lane;
+  const u32* const by_rows = exchange + lane % 8 * pitch + lane / 8 * (8 * columns);
+  FURL_UNROLL
+  for (int round = 0; round < rounds; ++round) {
+    u32 word[columns];
+    __syncwarp();
+    FURL_UNROLL
+    for (int row = 0; row < 8; ++row) {
+      FURL_UNROLL
+      for (int k = 0; k < columns; ++k) word[k] = bits_of(v[row][columns * round + k]);
+      put_words(by_columns + row * pitch, word);
+    }
+    __syncwarp();
+    FURL_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      get_words(by_rows + i * columns, word);
+      FURL_UNROLL
+      for (int k = 0; k < columns; ++k) v[i][columns * round + k] = float_of(word[k]);
+    }
+  }
+}
+
+/// Flips the second signs in a tile by rows.
+__device__ __forceinline__ void flip_by_rows(const u32 (&signs)[8], float (&v)[8][4]) {
+  const int to_top = 31 - 2 * (lane_index() % 8);
+  FURL_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    // The bits of columns 0 to 3 go to bits 31, 15, 0 and 16.
+    const u32 word = rotate_left(signs[i], to_top);
+    constexpr int shift[4] = {0, 16, 31, 15};
+    FURL_UNROLL
+    for (int k = 0; k < 4; ++k)
+      v[i][k] = float_of(flip_bits(bits_of(v[i][k]), word << shift[k], 0x80000000u));
+  }
+}
+
+/// A tile by columns, whose first signs are flipped, becomes what is coded, by rows.
+template <int Words>
+__device__ __forceinline__ void rotate_tile(float (&v)[8][4],
+                                            const u32 (&second_signs)[warp_threads],
+                                            u32 (&exchange)[Words]) {
+  transform_first(v);   // rows
+  transform_second(v);  // columns 1 and 2 apart
+  exchange_floats(v, exchange);
+  transform_first(v);  // columns 4, 8 and 16 apart
+  u32 signs[8];
+  load_signs(second_signs, signs);
+  flip_by_rows(signs, v);
+  transform_second(v);
+  transform_first(v);
+}
+
+// ---- R3: sums over a block -------------------------------------------------------------------
+
+__device__ __forceinline__ float sum_tree(const float (&f)[8]) {
+  return add_rn(add_rn(add_rn(f[0], f[1]), add_rn(f[2], f[3])),
+                add_rn(add_rn(f[4], f[5]), add_rn(f[6], f[7])));
+}
+
+/// Sum over the block of start(y) for the first and next(y, sum) for the others of each chain of
+/// columns 8 apart.
+template <class Start, class Next>
+__device__ __forceinline__ float sum_over_block(const float (&y)[8][4], const Start& start,
+                                                const Next& next) {
+  float chain[8];
+  FURL_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    chain[i] = start(y[i / 4][i % 4]);
+    FURL_UNROLL
+    for (int m = 1; m < 4; ++m) chain[i] = next(y[2 * m + i / 4][i % 4], chain[i]);
+  }
+  float sum = sum_tree(chain);
+  FURL_UNROLL
+  for (int distance = 1; distance < 8; distance *= 2)  // of rows
+    sum = add_rn(sum, shuffle_xor(sum, distance));
+  return sum;
+}
+
+__device__ __forceinline__ float magnitude(float x) {
+  float r;
+  asm("abs.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+
+__device__ __forceinline__ float sum_of_squares(const float (&y)[8][4]) {
+  return sum_over_block(
+      y, [](float v) { return mul_rn(v, v); }, [](float v, float sum) { return fma_rn(v, v, sum); });
+}
+__device__ __forceinline__ float sum_of_magnitudes(const float (&y)[8][4]) {
+  return sum_over_block(
+      y, [](float v) { return magnitude(v); },
+      [](float v, float sum) { return add_rn(sum, magnitude(v)); });
+}
+
+// ---- R4 to R6 --------------------------------------------------------------------------------
+
+/// The bit of a column of a block in the words of codes (R7), by rows.
+FURL_HD constexpr int code_bit(int i, int k) {
+  return i + 8 * k;
+}
+
+/// A set bit for each negative element, -0 too.
+__device__ __forceinline__ u32 negative_bits(const float (&y)[8][4]) {
+  u32 word = 0;
+  FURL_UNROLL
+  for (int k = 3; k >= 0; --k) {
+    FURL_UNROLL
+    for (int i = 7; i >= 0; --i) word = __funnelshift_l(bits_of(y[i][k]), word, 1);
+  }
+  return word;
+}
+
+/// 1 where x >= threshold, else 0.
+__device__ __forceinline__ float one_at_least(float x, float threshold) {
+  float r;
+  asm("set.ge.f32.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(threshold));
+  return r;
+}
+
+/// The large elements of a block: those whose magnitude is at least the threshold (R4).
+struct large_elements {
+  float sum;  // of their magnitudes
+  u32 bits;   // set for each of those that the lane has
+};
+
+__device__ __forceinline__ large_elements find_large(const float (&y)[8][4], float threshold) {
+  // Whether an element is large is a number, 1 or 0: a factor in the sum, and a bit of a number
+  // that has 2^23 added, so that it ends in its 16 bits.
+  float halves[2] = {8388608.0f, 8388608.0f};
+  float chain[8];
+  FURL_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    FURL_UNROLL
+    for (int m = 0; m < 4; ++m) {
+      const int four = 2 * m + i / 4;
+      const int bit = code_bit(four, i % 4);
+      const float size = magnitude(y[four][i % 4]);
+      const float large = one_at_least(size, threshold);
+      chain[i] = m == 0 ? mul_rn(size, large) : fma_rn(size, large, chain[i]);
+      halves[bit / 16] = fma_rn(large, float(1 << bit % 16), halves[bit / 16]);
+    }
+  }
+  float sum = sum_tree(chain);
+  FURL_UNROLL
+  for (int distance = 1; distance < 8; distance *= 2)
+    sum = add_rn(sum, shuffle_xor(sum, distance));
+  return {sum, select_bytes(halves[0], halves[1], 0x5410)};
+}
+
+/// The scale of a block as stored, and whether it has codes (R5).
+struct block_scale {
+  u32 stored;  // 16 bits
+  bool coded;  // otherwise all codes are 0
+};
+
+inline constexpr float smallest_energy = 0x1p-96f;             // below, a block is zero
+inline constexpr u32 large_factor_bits = 0x3b7dcd9au;          // K: .9957^2 / 256
+
+__device__ __forceinline__ block_scale make_scale(float energy, float projection) {
+  // Sums of squares are not negative: as integers they have their order, NaN above infinity.
+  const u32 bits = bits_of(energy) & 0x7fffffffu;
+  if (bits < bits_of(smallest_energy)) return {0, false};
+  if (bits >= f32_infinity_bits) return {nan_bits_16, false};
+  return {bf16_nearest(mul_rn(div_rn(energy, projection), 0x1p-13f)), true};
+}
+
+/// The words of codes of a lane, by planes, and the scale of its block.
+struct rotated_codes {
+  u32 plane[2];  // the first: the high bits; the second: the low ones, if there are two
+  u32 scale;     // as stored
+};
+
+/// Codes of a rotated tile by rows.
+/// Threads : one warp, all lanes with the same bits, 1 or 2.
+/// Sync    : within the warp.
+__device__ __forceinline__ rotated_codes quantize_rotated(const float (&y)[8][4], int bits) {
+  const float energy = sum_of_squares(y);
+  float projection = sum_of_magnitudes(y);
+  const u32 negative = negative_bits(y);
+  u32 low = 0;
+  if (bits == 2) {
+    const large_elements large =
+        find_large(y, sqrt_rn(mul_rn(energy, float_of(large_factor_bits))));
+    projection = fma_rn(2.0f, large.sum, projection);
+    low = large.bits ^ negative;
+  }
+  const block_scale scale = make_scale(energy, projection);
+  const u32 mask = scale.coded ? ~0u : 0u;
+  return {{~negative & mask, low & mask}, scale.stored};
+}
+
+}  // namespace furl::detail

@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE WARP. What coding and decoding of rotated tiles share (FORMAT.md, R1 and R2): random signs,
+// sums and differences, and what the lanes exchange. A tile has four blocks of 32 columns, and a
+// block belongs to the same 8 lanes in both layouts of a tile:
+//   by columns  lane l has columns 4 l to 4 l + 3 of all 8 rows, as a tile is loaded; an array
+//               [8][4] is [row][column]
+//   by rows     lane l has row l % 8 of columns 32 (l / 8) to 32 (l / 8) + 31; an array [8][4] is
+//               [four columns][column of these]
+
+#include "furl/block/tile.cuh"
+#include "furl/config.hpp"
+#include "furl/detail/device/intrinsics.cuh"
+#include "furl/detail/number.hpp"
+#include "furl/detail/quantize.hpp"
+#include "furl/types.hpp"
+
+namespace furl {
+
+/// Tiles whose signs come from one counter (FORMAT.md, R1): one of its four words for each.
+inline constexpr int tiles_per_draw = 4;
+
+/// What a warp has in shared memory for rotated tiles.
+/// Words : of values that lanes exchange. Tiles : whose signs are kept, tiles_per_draw or 1.
+template <int Words, int Tiles>
+struct rotation_storage {
+  static constexpr int num_words = Words;      // see above
+  alignas(16) u32 exchange[Words];             // values
+  alignas(16) u32 signs[2][Tiles][warp_threads];  // of R1 and R2b, by tile and lane
+
+  /// Where the signs of a tile are.
+  static __device__ __forceinline__ int index_of(i64 tile) {
+    return Tiles == 1 ? 0 : int(tile % tiles_per_draw);
+  }
+};
+
+namespace detail {
+
+// ---- Signs -----------------------------------------------------------------------------------
+
+/// The two words of signs follow from counters this many tiles apart (FORMAT.md, R2b).
+inline constexpr u64 second_signs_tiles = u64(1) << 57;
+
+/// Draws the signs of a tile, and of the others from the same counter if they are kept.
+/// Threads : one warp, all lanes with the same tile and key.
+/// Sync    : within the warp, before. Another is due before lanes read those of others.
+template <int Words, int Tiles>
+__device__ __forceinline__ void draw_signs(i64 tile, random_key key,
+                                           rotation_storage<Words, Tiles>& storage) {
+  const int lane = lane_index();
+  const u64 draw = u64(tile) / tiles_per_draw;
+  __syncwarp();
+  FURL_UNROLL
+  for (int second = 0; second < 2; ++second) {
+    const u64 random_tile = draw / 2 + (second != 0 ? second_signs_tiles : 0);
+    const philox_block words = random_words(random_tile, u32(draw % 2), u32(lane), key);
+    if constexpr (Tiles == 1) {
+      const u32 low = tile % 2 == 0 ? words.word[0] : words.word[1];
+      const u32 high = tile % 2 == 0 ? words.word[2] : words.word[3];
+      storage.signs[second][0][lane] = tile % tiles_per_draw < 2 ? low : high;
+    } else {
+      FURL_UNROLL
+      for (int i = 0; i < Tiles; ++i) storage.signs[second][i][lane] = words.word[i];
+    }
+  }
+}
+
+/// x ^ (word & mask)
+__device__ __forceinline__ u32 flip_bits(u32 x, u32 word, u32 mask) {
+  u32 r;
+  asm("lop3.b32 %0, %1, %2, %3, 0x78;" : "=r"(r) : "r"(x), "r"(word), "r"(mask));
+  return r;
+}
+
+/// Flips the signs of a row's four elements where their bits of a word of signs are set: those of
+/// columns 0 to 3 are bits 0, 16, 1 and 17 of the row's place, 2 * row.
+__device__ __forceinline__ void flip_row(u32 signs, int row, float (&x)[4]) {
+  FURL_UNROLL
+  for (int k = 0; k < 4; ++k) {
+    const int bit = 2 * row + k / 2 + 16 * (k % 2);
+    x[k] = float_of(flip_bits(bits_of(x[k]), signs << (31 - bit), 0x80000000u));
+  }
+}
+/// The same of 16-bit elements, two at once.
+__device__ __forceinline__ void flip_row(u32 signs, int row, u32 (&x)[2]) {
+  FURL_UNROLL
+  for (int w = 0; w < 2; ++w) x[w] = flip_bits(x[w], signs << (15 - 2 * row - w), 0x80008000u);
+}
+
+/// A word rotated to the left; only count % 32 matters.
+__device__ __forceinline__ u32 rotate_left(u32 word, int count) {
+  return __funnelshift_l(word, word, u32(count));
+}
+
+// ---- Sums and differences --------------------------------------------------------------------
+
+/// (a, b) becomes (a + b, a - b).
+__device__ __forceinline__ void add_and_subtract(float& a, float& b) {
+  const float difference = sub_rn(a, b);
+  a = add_rn(a, b);
+  b = difference;
+}
+__device__ __forceinline__ void add_and_subtract(u32& a, u32& b) {
+  const u32 difference = a - b;
+  a += b;
+  b = difference;
+}
+
+/// The transform along the first index: distances 1, 2, 4.
+template <class Value, int Columns>
+__device__ __forceinline__ void transform_first(Value (&v)[8][Columns]) {
+  FURL_UNROLL
+  for (int distance = 1; distance < 8; distance *= 2) {
+    FURL_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      if ((i & distance) != 0) continue;
+      FURL_UNROLL
+      for (int k = 0; k < Columns; ++k) add_and_subtract(v[i][k], v[i + distance][k]);
+    }
+  }
+}
+
+/// The transform along the second index: distances 1, 2.
+__device__ __forceinline__ void transform_second(float (&v)[8][4]) {
+  FURL_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    add_and_subtract(v[i][0], v[i][1]);
+    add_and_subtract(v[i][2], v[i][3]);
+    add_and_subtract(v[i][0], v[i][2]);
+    add_and_subtract(v[i][1], v[i][3]);
+  }
+}
+
+// ---- Vectors in shared memory ----------------------------------------------------------------
+
+/// Stores 1, 2 or 4 words at a multiple of that.
+template <int N>
+__device__ __forceinline__ void put_words(u32* to, const u32 (&word)[N]) {
+  if constexpr (N == 4) {
+    *reinterpret_cast<uint4*>(to) = {word[0], word[1], word[2], word[3]};
+  } else if constexpr (N == 2) {
+    *reinterpret_cast<uint2*>(to) = {word[0], word[1]};
+  } else {
+    *to = word[0];
+  }
+}
+/// Loads what put_words has stored.
+template <int N>
+__device__ __forceinline__ void get_words(const u32* from, u32 (&word)[N]) {
+  if constexpr (N == 4) {
+    const uint4 v = *reinterpret_cast<const uint4*>(from);
+    word[0] = v.x;
+    word[1] = v.y;
+    word[2] = v.z;
+    word[3] = v.w;
+  } else if constexpr (N == 2) {
+    const uint2 v = *reinterpret_cast<const uint2*>(from);
+    word[0] = v.x;
+    word[1] = v.y;
+  } else {
+    word[0] = *from;
+  }
+}
+
+/// The words of signs of the 8 lanes of a block.
+__device__ __forceinline__ void load_signs(const u32 (&of_lanes)[warp_threads], u32 (&signs)[8]) {
+  const u32* const of_block = of_lanes + lane_index() / 8 * 8;
+  FURL_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    u32 four[4];
+    get_words(of_block + 4 * half, four);
+    FURL_UNROLL
+    for (int i = 0; i < 4; ++i) signs[4 * half + i] = four[i];
+  }
+}
+
+}  // namespace detail
+
+}  // namespace furl
