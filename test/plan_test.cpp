@@ -66,8 +66,12 @@ TEST(Plan, RefusesMetaAndRounding) {
   c.meta = static_cast<dtype>(7);
   expect_refused(plan::make(c, {8}), "codec.meta", 7, "bf16");
   c = {};
-  c.rounding = static_cast<rounding>(2);
-  expect_refused(plan::make(c, {8}), "codec.rounding", 2, "nearest");
+  c.rounding = static_cast<rounding>(3);
+  expect_refused(plan::make(c, {8}), "codec.rounding", 3, "dithered");
+  c = {};
+  c.coding = static_cast<coding>(2);
+  expect_refused(plan::make(c, {8}), "codec.coding", 2, "rotated");
+  expect_refused(plan::make_mixed(c, {8}, 1), "codec.coding", 2, "rotated");
 }
 
 TEST(Plan, RefusesShapes) {

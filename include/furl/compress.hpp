@@ -11,8 +11,6 @@
 // every thread.
 
 #include <cstring>
-#include <new>
-#include <utility>
 
 #include "furl/config.hpp"
 #include "furl/detail/checks.hpp"
@@ -32,16 +30,18 @@ namespace furl::host {
 /// Compresses the tensor x into a blob, as ActNN (Chen et al., ICML 2021): each group of
 /// codec.group consecutive elements has its smallest value and a step, and each element a code of
 /// codec.bits bits. With codec.window the means of cells are subtracted first and stored too, as
-/// DIVISION (Wang et al., ICML 2023). The same arguments give the same bytes on every machine and
-/// device.
+/// DIVISION (Wang et al., ICML 2023). With coding::rotated every 256 elements are rotated at random
+/// first, after which they follow a normal law, and have codes of levels made for it and one scale,
+/// as EDEN (Vargaftik et al., ICML 2022). The same arguments give the same bytes on every machine
+/// and device.
 ///
 /// plan : from plan::make or plan::make_mixed.
 /// x    : in host memory: plan.num_elements() elements of f32, f16 or bf16, row-major, at any
 ///        alignment. It is not changed.
 /// blob : in host memory, aligned to 16 bytes: plan.size_bytes() bytes or more, of which the first
 ///        plan.size_bytes() are written, padding included. It must not overlap x.
-/// key  : of the random stream that stochastic rounding draws from. Give each compression a new
-///        seed or offset. Nearest rounding does not use it.
+/// key  : of the random stream that stochastic rounding and rotations draw from. Give each
+///        compression a new seed or offset. Nearest rounding does not use it.
 /// o    : the threads; for a mixed plan the bits of each tile; given ranges, if any.
 ///
 /// Returns success, or which argument was refused and why; then nothing has been written. Values
@@ -55,6 +55,7 @@ inline status compress(const plan& plan, const_values x, bytes blob, random_key 
       !s)
     return s;
   if (const status s = detail::check_ranges(plan, o.ranges, blob); !s) return s;
+  if (plan.is_rotated()) return {error::wrong_plan, "plan", 0, "rotated codes: to come"};
   if (plan.num_elements() > 0) detail::compress(plan, x, blob, key, o);
   return {};
 }
@@ -62,7 +63,7 @@ inline status compress(const plan& plan, const_values x, bytes blob, random_key 
 /// Decompresses a blob into the tensor y. Values beyond the largest finite f16 or bf16 become that
 /// one; an f32 takes every value as it is.
 ///
-/// plan : the one that compress had, or an equal one.
+/// plan : the one that compress had, or an equal one. It must not need a key.
 /// blob : in host memory, aligned to 16 bytes: the plan.size_bytes() bytes that compress wrote, on
 ///        the host or on a device. Any other bytes give some values, but never touch other memory.
 /// y    : in host memory: plan.num_elements() elements of f32, f16 or bf16, whatever type x had, at
@@ -72,14 +73,23 @@ inline status compress(const plan& plan, const_values x, bytes blob, random_key 
 ///
 /// Returns success, or which argument was refused and why; then nothing has been written.
 inline status decompress(const plan& plan, const_bytes blob, values y, const options& o = {}) {
-  return detail::decompress_to<detail::output::replace>(plan, blob, y, o);
+  if (const status s = furl::detail::check_needs_no_key(plan); !s) return s;
+  return detail::decompress_to<detail::output::replace>(plan, blob, y, {}, o);
+}
+
+/// The same for any plan: one with rotated or dithered codes needs the key that compress had, and
+/// the call without it refuses such a plan. Any other key gives values that have little to do with
+/// what was compressed. Plans of other codecs do not use it.
+inline status decompress(const plan& plan, const_bytes blob, values y, random_key key,
+                         const options& o = {}) {
+  return detail::decompress_to<detail::output::replace>(plan, blob, y, key, o);
 }
 
 /// Adds the decompressed values of a blob to the tensor y, as gradients are accumulated: each sum
 /// is made in f32 and rounded once to y's type. An overflow becomes an infinity, for loss scalers
 /// to find.
 ///
-/// plan : the one that compress had, or an equal one.
+/// plan : the one that compress had, or an equal one. It must not need a key.
 /// blob : in host memory, aligned to 16 bytes: the plan.size_bytes() bytes that compress wrote.
 /// y    : in host memory: plan.num_elements() elements of f32, f16 or bf16, at any alignment. All
 ///        of them are read and written. It must not overlap the blob.
@@ -87,7 +97,14 @@ inline status decompress(const plan& plan, const_bytes blob, values y, const opt
 ///
 /// Returns success, or which argument was refused and why; then nothing has been written.
 inline status decompress_add(const plan& plan, const_bytes blob, values y, const options& o = {}) {
-  return detail::decompress_to<detail::output::accumulate>(plan, blob, y, o);
+  if (const status s = furl::detail::check_needs_no_key(plan); !s) return s;
+  return detail::decompress_to<detail::output::accumulate>(plan, blob, y, {}, o);
+}
+
+/// The same for any plan, with the key that compress had, as for decompress.
+inline status decompress_add(const plan& plan, const_bytes blob, values y, random_key key,
+                             const options& o = {}) {
+  return detail::decompress_to<detail::output::accumulate>(plan, blob, y, key, o);
 }
 
 /// Packs masks or small integers, one per byte, into codes of the plan's bits. Exact; the higher
@@ -138,113 +155,4 @@ inline status unpack(const plan& plan, const_bytes blob, bytes codes, thread_poo
 
 FURL_HIDDEN_END
 
-namespace furl::host {
-inline namespace v0_2 {
-
-/// Where a stash gets its memory from, so that a framework's allocator can own it. By default from
-/// the aligned operator new. Neither function may throw.
-struct allocator {
-  /// Returns host memory of that size, aligned to 16 bytes or more, or null if there is none. It is
-  /// called with `context`.
-  void* (*allocate)(void* context, u64 size_bytes) = [](void*, u64 size) {
-    return ::operator new (static_cast<::std::size_t>(size), ::std::align_val_t{64},
-                           ::std::nothrow);
-  };
-  /// Takes back what allocate returned, with the same context and size.
-  void (*deallocate)(void* context, void* pointer, u64 size_bytes) = [](void*, void* p, u64) {
-    ::operator delete (p, ::std::align_val_t{64});
-  };
-  void* context = nullptr;  // the caller's, for both
-};
-
-/// Owns one compressed tensor in host memory, a blob and its plan: what a saved-tensor hook keeps
-/// between the forward and the backward pass. It can be moved, not copied, and restored any number
-/// of times, from any thread, several at once.
-class stash {
- public:
-  /// A stash of an empty tensor, which owns no memory.
-  stash() = default;
-
-  /// Compresses x into memory of the allocator. Arguments and errors are those of
-  /// furl::host::compress, and error::out_of_memory if the allocator returns null.
-  FURL_HIDDEN static result<stash> compress(const furl::plan& plan, const_values x, random_key key,
-                                            const options& o = {}, const allocator& memory = {}) {
-    return make(
-        plan, [&](bytes blob) { return host::compress(plan, x, blob, key, o); }, memory);
-  }
-
-  /// Packs codes into memory of the allocator. Arguments and errors are those of furl::host::pack,
-  /// and error::out_of_memory if the allocator returns null.
-  FURL_HIDDEN static result<stash> pack(const furl::plan& plan, const_bytes codes,
-                                        thread_pool* pool = nullptr, const allocator& memory = {}) {
-    return make(
-        plan, [&](bytes blob) { return host::pack(plan, codes, blob, pool); }, memory);
-  }
-
-  /// Lets write(blob) write plan.size_bytes() bytes into memory of the allocator, such as codes by
-  /// a codebook or the mask of a ReLU, and owns them. write takes `bytes`, at 16-byte alignment,
-  /// and returns a status; if that is an error, so is the result. error::out_of_memory if the
-  /// allocator returns null.
-  template <class Write>
-  FURL_HIDDEN static result<stash> make(const furl::plan& plan, const Write& write,
-                                        const allocator& memory = {}) {
-    stash made;
-    made.memory_ = memory;
-    if (plan.size_bytes() > 0) {
-      made.blob_ = memory.allocate(memory.context, plan.size_bytes());
-      if (made.blob_ == nullptr)
-        return status{error::out_of_memory, "memory", 0, "the allocator returned null"};
-    }
-    made.plan_ = plan;
-    if (const status s = write(bytes{made.blob_, plan.size_bytes()}); !s) return s;
-    return made;
-  }
-
-  /// Leaves `other` a stash of an empty tensor.
-  stash(stash&& other) noexcept
-      : plan_(::std::exchange(other.plan_, {})),
-        memory_(other.memory_),
-        blob_(::std::exchange(other.blob_, nullptr)) {}
-  /// The same; the memory that this one owned goes back at once. A move to itself changes nothing.
-  stash& operator=(stash&& other) noexcept {
-    stash taken(::std::move(other));
-    release();
-    plan_ = taken.plan_;
-    memory_ = taken.memory_;
-    blob_ = ::std::exchange(taken.blob_, nullptr);
-    return *this;
-  }
-  ~stash() { release(); }
-
-  /// Decompresses into y, as furl::host::decompress. A mixed plan needs its tiles' bits again.
-  FURL_HIDDEN status restore(values y, const options& o = {}) const {
-    return host::decompress(plan_, blob(), y, o);
-  }
-  /// Adds the decompressed values to y, as furl::host::decompress_add. A mixed plan needs its
-  /// tiles' bits again.
-  FURL_HIDDEN status restore_add(values y, const options& o = {}) const {
-    return host::decompress_add(plan_, blob(), y, o);
-  }
-  /// Unpacks codes, as furl::host::unpack.
-  FURL_HIDDEN status unpack(bytes codes, thread_pool* pool = nullptr) const {
-    return host::unpack(plan_, blob(), codes, pool);
-  }
-
-  /// Of the blob; that of an empty tensor if there is none.
-  const furl::plan& plan() const { return plan_; }
-  /// The blob of plan().size_bytes() bytes, for as long as the stash owns it.
-  const_bytes blob() const { return {blob_, plan_.size_bytes()}; }
-
- private:
-  void release() noexcept {
-    if (blob_ != nullptr) memory_.deallocate(memory_.context, blob_, plan_.size_bytes());
-    blob_ = nullptr;
-  }
-
-  furl::plan plan_{};
-  allocator memory_{};
-  void* blob_ = nullptr;
-};
-
-}  // namespace v0_2
-}  // namespace furl::host
+#include "furl/stash.hpp"

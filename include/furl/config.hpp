@@ -121,14 +121,17 @@ using u64 = unsigned long long;
 using i64 = long long;
 /// @}
 
-inline constexpr int format_version = 1;  // of blobs and of serialised plans
+inline constexpr int format_version = 2;  // of blobs and of serialised plans
 
 inline constexpr int tile_elements = 1024;              // consecutive elements coded together
 inline constexpr int row_elements = 128;                // consecutive elements of a tile
 inline constexpr int rows_per_tile = 8;                 // elements in a column
 inline constexpr int words_per_row = row_elements / 4;  // of random bits
+inline constexpr int block_elements = 256;              // that a rotation mixes: 8 x 32 of a tile
+inline constexpr int blocks_per_tile = 4;               // of rotated codes
 inline constexpr int tiles_per_chunk = 32;              // of a mixed plan, found together
 inline constexpr int max_bits = 8;                      // of a code
+inline constexpr int max_rotated_bits = 2;              // of a rotated code
 inline constexpr int max_rank = 8;                      // of a shape
 inline constexpr int max_window = 64;                   // elements along one dimension of a cell
 inline constexpr int max_cell_elements = 4096;          // of the tensor, in a cell

@@ -58,8 +58,8 @@ struct options {
   /// For a mixed plan: what index_tiles (extra/allocate_bits.cuh) has made of tile_bits,
   /// tile_index_bytes(plan) bytes or more, aligned to 8.
   const_bytes tile_index = {};
-  /// compress reads the random stream from here when it runs, instead of from `key`: so a replay of
-  /// a CUDA graph can draw fresh bits. Aligned to 8.
+  /// compress, and decompress with a key, read the random stream from here when they run, instead
+  /// of from `key`: so a replay of a CUDA graph can draw fresh bits. Aligned to 8.
   const random_key* device_key = nullptr;
   /// For compress: ranges in place of measured ones, read when it runs. Other calls refuse them.
   given_ranges ranges = {};
@@ -98,13 +98,15 @@ struct codec {
   int bits = 2;              // 1..8, of a code
   int group = 256;           // elements that share lo and step: 32, 64, 128, 256, 512 or 1024
   dtype meta = dtype::bf16;  // type of lo, step and the LFC: bf16 or f32
-  furl::rounding rounding = rounding::stochastic;  // unbiased, or nearest
+  furl::rounding rounding = rounding::stochastic;  // unbiased, nearest, or unbiased and dithered
   extents window = {};  // elements per cell along each dimension; none, or all 1: no LFC
+  /// Rotated codes have 1 or 2 bits, groups of 256, metadata in bf16 and stochastic rounding.
+  furl::coding coding = coding::min_max;
 };
 
 constexpr bool operator==(const codec& a, const codec& b) {
   return a.bits == b.bits && a.group == b.group && a.meta == b.meta && a.rounding == b.rounding &&
-         a.window == b.window;
+         a.window == b.window && a.coding == b.coding;
 }
 constexpr bool operator!=(const codec& a, const codec& b) {
   return !(a == b);
@@ -117,6 +119,13 @@ namespace detail {
 /// Without overflow for any count.
 FURL_HIDDEN constexpr i64 ceil_div(i64 count, i64 size) {
   return count / size + (count % size != 0 ? 1 : 0);
+}
+
+inline constexpr u64 size_limit = u64(1) << 63;  // sizes and counts are below it
+
+/// Product, or size_limit if that is reached.
+FURL_HIDDEN constexpr u64 bounded_product(u64 a, u64 b) {
+  return b != 0 && a > (size_limit - 1) / b ? size_limit : a * b;
 }
 
 }  // namespace detail
@@ -143,20 +152,27 @@ class plan {
   /// An empty tensor: zero bytes.
   constexpr plan() = default;
 
-  constexpr u64 size_bytes() const { return size_bytes_; }      // of the blob
-  constexpr u64 meta_offset() const { return meta_offset_; }    // bytes from the blob's base
-  constexpr u64 lfc_offset() const { return lfc_offset_; }      // likewise
-  constexpr i64 num_elements() const { return num_elements_; }  // of the tensor
+  constexpr u64 size_bytes() const { return size_bytes_; }    // of the blob
+  constexpr u64 meta_offset() const { return meta_offset_; }  // bytes from the blob's base
+  constexpr u64 meta_end() const { return meta_offset_ + meta_bytes(); }  // before its padding
+  constexpr u64 lfc_offset() const { return lfc_offset_; }                // as meta_offset
+  constexpr i64 num_elements() const { return num_elements_; }            // of the tensor
   /// Of 1024 elements, the last perhaps partial.
   constexpr i64 num_tiles() const { return detail::ceil_div(num_elements_, tile_elements); }
-  /// Of codec().group elements, the last perhaps partial. Ready-made codes have none.
+  /// Of codec().group elements, the last perhaps partial. Ready-made codes have none; rotated ones
+  /// have four for every tile, those of absent elements too.
   constexpr i64 num_groups() const {
+    if (is_rotated()) return blocks_per_tile * num_tiles();
     return kind_ == plan_kind::codes ? 0 : detail::ceil_div(num_elements_, codec_.group);
   }
   /// Of the LFC: 0 without a window.
   constexpr i64 num_cells() const { return has_lfc() ? grid_.num_cells() : 0; }
   /// Whether means of cells are stored: some dimension has a window wider than 1.
   constexpr bool has_lfc() const { return has_lfc_; }
+  /// Whether codec().coding is coding::rotated.
+  constexpr bool is_rotated() const { return codec_.coding == coding::rotated; }
+  /// Whether decompress needs the key that compress had.
+  constexpr bool needs_key() const { return is_rotated() || codec_.rounding == rounding::dithered; }
   /// Bits of a code, summed over the tiles.
   constexpr u64 sum_of_bits() const { return sum_of_bits_; }
   /// Size of the blob in bits over the number of elements; 0 for an empty tensor.
@@ -176,6 +192,12 @@ class plan {
   friend constexpr bool operator!=(const plan& a, const plan& b) { return !(a == b); }
 
  private:
+  /// Of a pair (lo, step) for every group, or of one scale.
+  constexpr u64 meta_bytes() const {
+    const u64 numbers = is_rotated() ? 1 : 2;
+    return detail::bounded_product(u64(num_groups()), numbers * u64(furl::size_bytes(codec_.meta)));
+  }
+
   static constexpr i64 no_elements[1] = {0};
 
   constexpr status set_shape(const extents& shape);
@@ -206,84 +228,7 @@ FURL_HIDDEN constexpr u64 tile_index_bytes(const plan& p) {
              : 0;
 }
 
-/// Little-endian: "FURL", format_version, kind, bits, meta, rounding, rank, window rank, 0 (one
-/// byte each), group (4), shape (8 x 8), sum_of_bits (8), window (8 x 1). What a plan does not
-/// use is 0.
-struct plan_bytes {
-  u8 data[96];  // in the order above
-};
-
-FURL_HIDDEN_BEGIN
-
-namespace detail {
-
-constexpr void put_number(u8* at, u64 value, int num_bytes) {
-  for (int i = 0; i < num_bytes; ++i) at[i] = u8(value >> (8 * i) & 0xffu);
-}
-constexpr u64 get_number(const u8* at, int num_bytes) {
-  u64 value = 0;
-  for (int i = 0; i < num_bytes; ++i) value |= u64(at[i]) << (8 * i);
-  return value;
-}
-
-}  // namespace detail
-
-/// The bytes that deserialize takes.
-constexpr plan_bytes serialize(const plan& p) {
-  plan_bytes out{{'F', 'U', 'R', 'L', u8(format_version)}};
-  out.data[5] = u8(p.kind());
-  out.data[6] = u8(p.codec().bits);
-  out.data[7] = u8(p.codec().meta);
-  out.data[8] = u8(p.codec().rounding);
-  out.data[9] = u8(p.shape().rank);
-  out.data[10] = u8(p.codec().window.rank);
-  detail::put_number(out.data + 12, u64(p.codec().group), 4);
-  for (int d = 0; d < max_rank; ++d) {
-    detail::put_number(out.data + 16 + 8 * d, u64(p.shape()[d]), 8);
-    out.data[88 + d] = u8(p.codec().window[d]);
-  }
-  detail::put_number(out.data + 80, p.sum_of_bits(), 8);
-  return out;
-}
-
-/// The plan that serialize wrote, or why the bytes are none: any other bytes are refused.
-constexpr result<plan> deserialize(const plan_bytes& in) {
-  const status corrupt{error::corrupt, "plan_bytes", 0, "not a plan of this version"};
-  const u8* data = in.data;
-  if (data[0] != 'F' || data[1] != 'U' || data[2] != 'R' || data[3] != 'L') return corrupt;
-  static_assert(format_version == 1, "the next line names it");
-  if (data[4] > format_version)
-    return status{error::newer_format, "plan_bytes.format_version", data[4],
-                  "written by a later furl; this one reads version 1"};
-  if (data[4] != format_version || data[5] > u8(plan_kind::codes)) return corrupt;
-
-  codec c;
-  c.bits = data[6];
-  c.meta = dtype(data[7]);
-  c.rounding = rounding(data[8]);
-  c.group = int(detail::get_number(data + 12, 4) & 0xffffu);
-  extents shape;
-  shape.rank = data[9];
-  c.window.rank = data[10];
-  for (int d = 0; d < max_rank; ++d) {
-    shape.size[d] = i64(detail::get_number(data + 16 + 8 * d, 8));
-    c.window.size[d] = data[88 + d];
-  }
-  const u64 sum_of_bits = detail::get_number(data + 80, 8);
-  const auto kind = plan_kind(data[5]);
-  const result<plan> made = kind == plan_kind::codes   ? plan::make_codes(c.bits, shape)
-                            : kind == plan_kind::mixed ? plan::make_mixed(c, shape, sum_of_bits)
-                                                       : plan::make(c, shape);
-  if (!made) return made;
-  // Fields that the plan does not use, or derives, must be what it would write itself.
-  const plan_bytes again = serialize(*made);
-  for (int i = 0; i < int(sizeof again.data); ++i)
-    if (again.data[i] != data[i]) return corrupt;
-  return made;
-}
-
-FURL_HIDDEN_END
-
 }  // namespace furl
 
 #include "furl/detail/make_plan.hpp"
+#include "furl/detail/plan_bytes.hpp"

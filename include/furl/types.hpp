@@ -62,8 +62,14 @@ struct dtype_of<bf16> {
   static constexpr dtype value = dtype::bf16;  // its name
 };
 
-/// How a value between two codes is rounded (FORMAT.md, A5 and A6).
-enum class rounding : u8 { stochastic, nearest };
+/// How a value between two codes is rounded (FORMAT.md, A5 and A6). Dithered codes are stochastic
+/// ones, the very same blob; decoding subtracts the random bits again (A12), which halves the
+/// variance of the error, and so needs the key that compress had.
+enum class rounding : u8 { stochastic, nearest, dithered };
+
+/// What codes stand for (FORMAT.md): points between the smallest and the largest element of a
+/// group, or levels of a normal law, to which a random rotation of every 256 elements brings them.
+enum class coding : u8 { min_max, rotated };
 
 /// A random stream. Every compression needs a new pair; a new offset is enough.
 struct random_key {

@@ -53,21 +53,24 @@ struct blob_layout {
 
   blob_layout() = default;
 #if !defined(__CUDACC_RTC__)
+  /// p: with any codes but rotated ones: without NDEBUG, this is asserted.
   /// options: tile_bits and tile_index of a mixed plan.
   FURL_HIDDEN explicit constexpr blob_layout(const plan& p, const options& o = {})
       : num_elements(p.num_elements()),
         num_tiles(p.num_tiles()),
         meta_offset(p.meta_offset()),
-        meta_end(meta_offset + u64(p.num_groups()) * 2 * u64(furl::size_bytes(p.codec().meta))),
+        meta_end(p.meta_end()),
         lfc_offset(p.lfc_offset()),
         lfc_end(lfc_offset + u64(p.num_cells()) * u64(furl::size_bytes(p.codec().meta))),
         size_bytes(p.size_bytes()),
         bits(p.codec().bits),
         group(p.codec().group),
         meta(p.codec().meta),
-        stochastic(p.codec().rounding == rounding::stochastic),
+        stochastic(p.codec().rounding != rounding::nearest),
         tile_bits(static_cast<const u8*>(o.tile_bits.data)),
-        tile_index(static_cast<const u64*>(o.tile_index.data)) {}
+        tile_index(static_cast<const u64*>(o.tile_index.data)) {
+    assert(!p.is_rotated());
+  }
 #endif
 
   /// Where the codes of a tile are.

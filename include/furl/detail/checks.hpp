@@ -66,6 +66,18 @@ inline status check_kind(const plan& p, bool codes) {
           codes ? "must come from plan::make_codes" : "must not come from plan::make_codes"};
 }
 
+/// Of a call that decodes without a key.
+inline status check_needs_no_key(const plan& p) {
+  if (!p.needs_key()) return {};
+  return {error::wrong_plan, "plan", 0, "needs the key that compress had"};
+}
+
+/// Of a call that is about the ranges of groups.
+inline status check_has_ranges(const plan& p) {
+  if (!p.is_rotated()) return {};
+  return {error::wrong_plan, "plan", 0, "has rotated codes, which have no ranges"};
+}
+
 inline status check_type(dtype type, const char* argument) {
   if (type == dtype::f32 || type == dtype::f16 || type == dtype::bf16) return {};
   return {error::out_of_range, argument, i64(type), "dtype must be f32, f16 or bf16"};
@@ -132,6 +144,8 @@ inline result<i64> count_given_pairs(const plan& p, const given_ranges& given) {
 inline status check_given_ranges(const plan& p, const given_ranges& given) {
   const result<i64> pairs = count_given_pairs(p, given);
   if (!pairs) return pairs.status();
+  if (given.scope != range_scope::measured)
+    if (const status s = check_has_ranges(p); !s) return s;
   if (given.scope == range_scope::measured && (given.pairs != nullptr || given.num_pairs != 0))
     return {error::out_of_range, "options.ranges.scope", i64(given.scope),
             "must say what the pairs are for"};

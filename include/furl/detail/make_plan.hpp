@@ -13,12 +13,6 @@ namespace furl {
 FURL_HIDDEN_BEGIN
 namespace detail {
 
-inline constexpr u64 size_limit = u64(1) << 63;  // sizes and counts are below it
-
-/// Product, or size_limit if that is reached.
-constexpr u64 bounded_product(u64 a, u64 b) {
-  return b != 0 && a > (size_limit - 1) / b ? size_limit : a * b;
-}
 /// Sum of two numbers of at most size_limit, or size_limit if that is reached.
 constexpr u64 bounded_sum(u64 a, u64 b) {
   return a < size_limit && b < size_limit - a ? a + b : size_limit;
@@ -39,9 +33,29 @@ constexpr status check_groups(const codec& c) {
     return {error::out_of_range, "codec.group", c.group, "must be 32, 64, 128, 256, 512 or 1024"};
   if (c.meta != dtype::bf16 && c.meta != dtype::f32)
     return {error::out_of_range, "codec.meta", i64(c.meta), "must be dtype::bf16 or dtype::f32"};
-  if (c.rounding != rounding::stochastic && c.rounding != rounding::nearest)
+  if (c.rounding != rounding::stochastic && c.rounding != rounding::nearest &&
+      c.rounding != rounding::dithered)
     return {error::out_of_range, "codec.rounding", i64(c.rounding),
-            "must be rounding::stochastic or rounding::nearest"};
+            "must be rounding::stochastic, rounding::nearest or rounding::dithered"};
+  if (c.coding != coding::min_max && c.coding != coding::rotated)
+    return {error::out_of_range, "codec.coding", i64(c.coding),
+            "must be coding::min_max or coding::rotated"};
+  return {};
+}
+
+/// What rotated codes do not have a choice of. Pre: check_bits and check_groups have passed.
+constexpr status check_rotated(const codec& c) {
+  if (c.coding != coding::rotated) return {};
+  if (c.bits > max_rotated_bits)
+    return {error::out_of_range, "codec.bits", c.bits, "must be 1 or 2 for rotated codes"};
+  if (c.group != block_elements)
+    return {error::out_of_range, "codec.group", c.group, "must be 256 for rotated codes"};
+  if (c.meta != dtype::bf16)
+    return {error::out_of_range, "codec.meta", i64(c.meta),
+            "must be dtype::bf16 for rotated codes"};
+  if (c.rounding != rounding::stochastic)
+    return {error::out_of_range, "codec.rounding", i64(c.rounding),
+            "must be rounding::stochastic for rotated codes, which are not rounded"};
   return {};
 }
 
@@ -119,12 +133,10 @@ constexpr void plan::set_grid() {
 }
 
 constexpr status plan::set_sizes() {
-  const u64 meta_bytes = u64(furl::size_bytes(codec_.meta));
   const u64 codes = detail::bounded_product(sum_of_bits_, row_elements);
-  const u64 meta = detail::bounded_product(u64(num_groups()), 2 * meta_bytes);
-  const u64 lfc = detail::bounded_product(u64(num_cells()), meta_bytes);
+  const u64 lfc = detail::bounded_product(u64(num_cells()), u64(furl::size_bytes(codec_.meta)));
   meta_offset_ = codes;  // a multiple of 128
-  lfc_offset_ = detail::bounded_sum(codes, detail::bounded_align(meta));
+  lfc_offset_ = detail::bounded_sum(codes, detail::bounded_align(meta_bytes()));
   size_bytes_ = detail::bounded_sum(lfc_offset_, detail::bounded_align(lfc));
   if (size_bytes_ >= detail::size_limit)
     return {error::out_of_range, "shape", num_elements_, "the blob must be below 2^63 bytes"};
@@ -146,6 +158,7 @@ constexpr result<plan> plan::finish(plan p, const extents& shape) {
 constexpr result<plan> plan::make(const furl::codec& c, const extents& shape) {
   if (const status s = detail::check_bits(c.bits, "codec.bits"); !s) return s;
   if (const status s = detail::check_groups(c); !s) return s;
+  if (const status s = detail::check_rotated(c); !s) return s;
   plan p;
   p.kind_ = plan_kind::uniform;
   p.codec_ = c;
@@ -155,6 +168,9 @@ constexpr result<plan> plan::make(const furl::codec& c, const extents& shape) {
 constexpr result<plan> plan::make_mixed(const furl::codec& c, const extents& shape,
                                         u64 sum_of_bits) {
   if (const status s = detail::check_groups(c); !s) return s;
+  if (c.coding == coding::rotated)
+    return status{error::out_of_range, "codec.coding", i64(c.coding),
+                  "must be coding::min_max for a mixed plan"};
   plan p;
   p.kind_ = plan_kind::mixed;
   p.codec_ = c;

@@ -29,6 +29,7 @@ inline constexpr const char* one_per_tile = "must have one number per tile of 10
 
 inline status check_ranges_call(const plan& p, const_values x, span<double> squared) {
   if (const status s = check_kind(p, false); !s) return s;
+  if (const status s = check_has_ranges(p); !s) return s;
   if (p.has_lfc())
     return {error::wrong_plan, "plan", 0,
             "has a window: take the ranges of its residuals from a blob"};
@@ -39,6 +40,7 @@ inline status check_ranges_call(const plan& p, const_values x, span<double> squa
 
 inline status check_ranges_call(const plan& p, const_bytes blob, span<double> squared) {
   if (const status s = check_kind(p, false); !s) return s;
+  if (const status s = check_has_ranges(p); !s) return s;
   if (const status s = check_blob(p, blob); !s) return s;
   if (const status s = check_array(squared, p.num_tiles(), "squared", one_per_tile); !s) return s;
   return check_apart(bytes_of(p, blob), {bytes_of(squared, "squared")},
@@ -150,7 +152,7 @@ granted_gains select_gains(i64 num_tiles, u64 raises, const Cost& cost_of_tile) 
 /// needs the bits that come of it. Where those of the last step will do, a blob has the ranges
 /// already.
 /// p       : uniform or mixed. One with a window is refused: its codes are of residuals, whose
-///           ranges a blob has.
+///           ranges a blob has. So is one with rotated codes, which have no ranges.
 /// x       : host, plan.num_elements() elements of any dtype, at any alignment.
 /// squared : host, plan.num_tiles() numbers, disjoint from x.
 /// pool    : threads to work with; none: the calling thread alone.
@@ -173,7 +175,7 @@ inline status squared_ranges(const plan& p, const_values x, span<double> squared
 /// Sums the squared ranges of the groups of each tile as a blob has them, such as that of the last
 /// step: compress has stored the range of every group, rounded up to the metadata type. With a
 /// window it is that of the residuals.
-/// p       : the plan of the blob, not from plan::make_codes.
+/// p       : the plan of the blob, not from plan::make_codes, and not with rotated codes.
 /// blob    : host, the plan.size_bytes() bytes that compress wrote, aligned to 16 bytes.
 /// squared : host, plan.num_tiles() numbers, disjoint from the blob and the bits of tiles.
 /// o       : for a mixed plan the bits of tiles that the blob was made with.

@@ -97,6 +97,7 @@ inline named_bytes total_bytes(const quality* total) {
 inline status check_quality(const plan& p, const_values x, const_bytes blob, span<quality> groups,
                             const quality* total) {
   if (const status s = check_coded(p, x, "x", blob); !s) return s;
+  if (const status s = check_needs_no_key(p); !s) return s;
   if (const status s = check_array(groups, p.num_groups(), "groups", "must have one sum per group");
       !s)
     return s;
@@ -164,7 +165,7 @@ template <class T>
 void measure_tiles(const plan& p, const void* x, const u8* blob, const_bytes tile_bits, i64 first,
                    i64 last, quality* groups) {
   element_reader elements(p, x);
-  decompressor<float, output::replace> decoder(p, blob, nullptr, tile_bits);
+  decompressor<float, output::replace> decoder(p, blob, nullptr, {}, tile_bits);
   alignas(64) float values[tile_elements] = {};
   alignas(64) float present[tile_elements] = {};
   const int group = p.codec().group;
@@ -193,7 +194,7 @@ void measure_tiles(const plan& p, const void* x, const u8* blob, const_bytes til
 /// or device adds up. First every four elements of a group, two and two. Then the eight sums of 32
 /// elements, whose halves are added to each other. From there on, through groups to the total,
 /// neighbours pairwise, as if +0 filled up each group and the groups to a power of two.
-/// p      : the plan of the blob, not from plan::make_codes.
+/// p      : the plan of the blob, not from plan::make_codes, nor one that needs a key to decode.
 /// x      : host, the plan.num_elements() elements that were compressed, at any alignment.
 /// blob   : host, the plan.size_bytes() bytes that compress wrote, aligned to 16 bytes.
 /// groups : host, plan.num_groups() sums, disjoint from the others.

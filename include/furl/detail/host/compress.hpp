@@ -72,7 +72,7 @@ class compressor {
     const int count = elements_in_tile(plan_, tile);
     const float* const r = residuals<T>(first, count);
     cursor_.move_to(tile);
-    if (plan_.codec().rounding == rounding::stochastic) {
+    if (plan_.codec().rounding != rounding::nearest) {
       random_tile(u64(tile), key_, scratch_.u.word);
     } else {
       ::std::fill(::std::begin(scratch_.u.word), ::std::end(scratch_.u.word),
@@ -214,11 +214,9 @@ void finish_compress(const plan& p, const_values x, bytes blob, random_key key, 
     tiles.compress_tile<T>(tile);
     done = tile;
   }
-  const u64 meta_bytes = u64(size_bytes(p.codec().meta));
-  const u64 meta_end = p.meta_offset() + u64(p.num_groups()) * 2 * meta_bytes;
-  const u64 lfc_end = p.lfc_offset() + u64(p.num_cells()) * meta_bytes;
+  const u64 lfc_end = p.lfc_offset() + u64(p.num_cells()) * u64(size_bytes(p.codec().meta));
   u8* const base = static_cast<u8*>(blob.data);
-  ::std::fill(base + meta_end, base + p.lfc_offset(), u8(0));
+  ::std::fill(base + p.meta_end(), base + p.lfc_offset(), u8(0));
   ::std::fill(base + lfc_end, base + p.size_bytes(), u8(0));
 }
 

@@ -24,10 +24,11 @@ template <class T, output Output>
 class decompressor {
  public:
   /// y: all elements, or null if tiles go elsewhere.
-  decompressor(const plan& p, const u8* blob, u8* y, const_bytes tile_bits)
+  decompressor(const plan& p, const u8* blob, u8* y, random_key key, const_bytes tile_bits)
       : plan_(p),
         blob_(blob),
         y_(y),
+        key_(key),
         cursor_(p, tile_bits),
         lfc_(p, blob + p.lfc_offset(), expanded_) {}
 
@@ -103,6 +104,7 @@ class decompressor {
   const plan& plan_;
   const u8* const blob_;
   u8* const y_;
+  const random_key key_;
   tile_cursor cursor_;
   lfc_reader lfc_;
   tile_bytes codes_;
@@ -113,8 +115,9 @@ class decompressor {
 };
 
 template <output Output>
-status decompress_to(const plan& p, const_bytes blob, values y, const options& o) {
+status decompress_to(const plan& p, const_bytes blob, values y, random_key key, const options& o) {
   if (const status s = furl::detail::check_coded(p, y, "y", blob); !s) return s;
+  if (p.is_rotated()) return {error::wrong_plan, "plan", 0, "rotated codes: to come"};
   if (const status s = furl::detail::check_no_ranges(o.ranges); !s) return s;
   if (const status s = check_bits_of_tiles(p, o.tile_bits, {y.data, y.size_bytes(), "y"}); !s)
     return s;
@@ -122,7 +125,7 @@ status decompress_to(const plan& p, const_bytes blob, values y, const options& o
   with_type(y.type, [&](auto element) {
     compute_shares(p.num_tiles(), o.pool, [&](i64 first, i64 last) {
       decompressor<decltype(element), Output> tiles(p, static_cast<const u8*>(blob.data),
-                                                    static_cast<u8*>(y.data), o.tile_bits);
+                                                    static_cast<u8*>(y.data), key, o.tile_bits);
       for (i64 tile = first; tile < last; ++tile) tiles.decompress_tile(tile);
     });
   });
