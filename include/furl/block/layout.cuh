@@ -53,7 +53,6 @@ struct blob_layout {
 
   blob_layout() = default;
 #if !defined(__CUDACC_RTC__)
-  /// p: with any codes but rotated ones: without NDEBUG, this is asserted.
   /// options: tile_bits and tile_index of a mixed plan.
   FURL_HIDDEN explicit constexpr blob_layout(const plan& p, const options& o = {})
       : num_elements(p.num_elements()),
@@ -68,9 +67,7 @@ struct blob_layout {
         meta(p.codec().meta),
         stochastic(p.codec().rounding != rounding::nearest),
         tile_bits(static_cast<const u8*>(o.tile_bits.data)),
-        tile_index(static_cast<const u64*>(o.tile_index.data)) {
-    assert(!p.is_rotated());
-  }
+        tile_index(static_cast<const u64*>(o.tile_index.data))  {}
 #endif
 
   /// Where the codes of a tile are.

@@ -75,7 +75,8 @@ __device__ __forceinline__ void compress_rotated_tile(tile_fragment<T>& x, int c
   const detail::rotated_codes codes = detail::quantize_rotated(v, bits);
   u32* const out = reinterpret_cast<u32*>(tile_codes) + lane;
   if (bits == 1) {
-    detail::store_words(u64(out), {codes.plane[0]});
+    const u32 high[1] = {codes.plane[0]};
+    detail::store_words(u64(out), high);
   } else {
     detail::store_words(u64(out), codes.plane);
   }
@@ -126,21 +127,63 @@ __device__ __forceinline__ rotated_tile load_rotated_tile(i64 tile, int bits, co
   return loaded;
 }
 
-/// Restores the magnitudes of a row's four elements, or rather their values before the signs of R1.
-__device__ __forceinline__ void restore_magnitudes(const rotated_tile& tile, int row,
-                                                   float (&x)[4]) {
-  // 1.5 * 2^23 + v / 2, whose last bits are those of an integer.
-  constexpr u32 integer_bits = 0x4b400000u;
-  const float offset = mul_rn(tile.factor, -12582912.0f);
+/// Restores the lane's four elements of a row, but for their signs (flip_row of `signs`).
+/// Threads : any lane, for its own elements.
+/// Shared  : none.
+/// Sync    : none.
+__device__ __forceinline__ void restore_unsigned_row(const rotated_tile& tile, int row,
+                                                     float (&x)[4]) {
+  constexpr u32 integer_bits = 0x4b400000u;           // 1.5 * 2^23, to whose bits v / 2 is added
+  const float offset = mul_rn(tile.factor, -0x1.8p23f);  // exact
   FURL_UNROLL
   for (int w = 0; w < 2; ++w) {
-    const u32 bias = row == 0 && w == 0 ? tile.first_bias : 0;
     const u32 word = tile.integers.word[row][w];
-    const u32 sum = detail::dot_halves_of(word, 1, 1, integer_bits - 65536 - bias);
+    const u32 bias = 2 * 32768 + (row == 0 && w == 0 ? tile.first_bias : 0);
+    const u32 sum = dot_halves(word, 1, 1, integer_bits - bias);
     const u32 difference = dot_halves(word, 1, -1, integer_bits);
     x[2 * w] = fma_rn(float_of(sum), tile.factor, offset);
     x[2 * w + 1] = fma_rn(float_of(difference), tile.factor, offset);
   }
+}
+
+/// Restores the lane's four elements of a row, to which no mean is added.
+/// Threads, Shared, Sync : as restore_unsigned_row.
+__device__ __forceinline__ void restore_row(const rotated_tile& tile, int row, float (&x)[4]) {
+  restore_unsigned_row(tile, row, x);
+  detail::flip_row(tile.signs, row, x);
+}
+
+// ---- Tiles of a blob -------------------------------------------------------------------------
+
+namespace detail {
+
+/// Where the scales of a tile are.
+__device__ __forceinline__ u64 scales_of(const blob_layout& layout, i64 tile) {
+  return layout.meta_offset + u64(tile) * blocks_per_tile * sizeof(u16);
+}
+
+}  // namespace detail
+
+/// Compresses a tile of elements, or of residuals, into its place in the blob of a rotated plan.
+/// Padding is left to clear_padding. Everything else is as for compress_rotated_tile to any place.
+/// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
+template <class T, class Storage>
+__device__ __forceinline__ void compress_rotated_tile(const blob_layout& layout, i64 tile,
+                                                      int count, tile_fragment<T>& x,
+                                                      Storage& storage, u8* blob) {
+  compress_rotated_tile(x, count, tile, layout.bits, storage, blob + layout.place_of(tile).offset,
+                        reinterpret_cast<u16*>(blob + detail::scales_of(layout, tile)));
+}
+
+/// Loads a tile from its place in the blob of a rotated plan. Everything else is as for
+/// load_rotated_tile from any place.
+/// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
+template <class Storage>
+__device__ __forceinline__ rotated_tile load_rotated_tile(const blob_layout& layout, i64 tile,
+                                                          const u8* blob, Storage& storage) {
+  return load_rotated_tile(tile, layout.bits, blob + layout.place_of(tile).offset,
+                           reinterpret_cast<const u16*>(blob + detail::scales_of(layout, tile)),
+                           storage);
 }
 
 }  // namespace furl

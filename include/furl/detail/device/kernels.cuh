@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(block_threads)
 
 /// Decompresses by the kernel that the plan needs.
 template <class Architectures, output Output, class T>
-status launch_decompress(const plan& p, const options& o, const u8* blob, T* y,
+status launch_decompress(const plan& p, const options& o, const u8* blob, T* y, random_key,
                          cudaStream_t stream) {
   const block_layout layout(p, o);
   return with_path(layout.means.path, [&](auto chosen) -> status {

@@ -156,6 +156,9 @@ struct rotated_integers {
   u32 word[8][2];  // row, columns 0 and 1 or 2 and 3
 };
 
+/// The scale 2^100: none is as large (R5).
+inline constexpr u32 first_invalid_scale = 0x7180;
+
 inline constexpr u32 first_bias = 128 * 128;  // that of a byte, summed over half of a block
 
 template <int Bits, int Words>

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE GRID. Compression to rotated codes and decompression (FORMAT.md, R1 to R8): one warp a tile,
+// or four tiles that share their random words.
+
+#include "furl/block/compress.cuh"
+#include "furl/block/decompress.cuh"
+#include "furl/block/layout.cuh"
+#include "furl/block/rotated.cuh"
+#include "furl/block/tile.cuh"
+#include "furl/config.hpp"
+#include "furl/detail/device/kernels.cuh"
+#include "furl/detail/device/launch.cuh"
+
+FURL_HIDDEN_BEGIN
+
+namespace furl::kernel {
+
+/// Calls function(tile) for the tiles of the calling warp, whose signs are in the storage then: runs
+/// of `run` tiles, 1 or tiles_per_draw, that the warps of a grid take in turns.
+template <class Storage, class Function>
+__device__ __forceinline__ void for_each_rotated_tile(i64 num_tiles, int run, random_key key,
+                                                      Storage& storage, const Function& function) {
+  for (i64 first = first_tile() * run; first < num_tiles; first += tile_stride() * run) {
+    detail::draw_signs(first, key, storage);
+    const i64 end = first + run < num_tiles ? first + run : num_tiles;
+    FURL_NO_UNROLL
+    for (i64 tile = first; tile < end; ++tile) function(tile);
+  }
+}
+
+/// Compresses elements, without means.
+template <class T, class Architectures>
+__global__ void __launch_bounds__(block_threads, 7)
+    compress_rotated(blob_layout layout, int run, const T* x, u8* blob, key_argument key_source) {
+  __shared__ compress_rotated_storage of_warps[warps_per_block];
+  compress_rotated_storage& storage = of_warps[warp_index()];
+  if (first_tile() == 0) clear_padding(layout, blob);
+  for_each_rotated_tile(layout.num_tiles, run, key_source.get(), storage, [&](i64 tile) {
+    const int count = elements_in_tile(layout.num_elements, tile);
+    tile_fragment<T> elements;
+    load_tile(x + tile * tile_elements, count, elements);
+    compress_rotated_tile(layout, tile, count, elements, storage, blob);
+  });
+}
+
+/// Restores elements, without means.
+template <class T, output Output, class Architectures>
+__global__ void __launch_bounds__(block_threads, 7)
+    decompress_rotated(blob_layout layout, int run, const u8* blob, T* y,
+                       key_argument key_source) {
+  __shared__ decompress_rotated_storage of_warps[warps_per_block];
+  decompress_rotated_storage& storage = of_warps[warp_index()];
+  for_each_rotated_tile(layout.num_tiles, run, key_source.get(), storage, [&](i64 tile) {
+    const int count = elements_in_tile(layout.num_elements, tile);
+    tile_fragment<T> out;
+    if constexpr (Output == output::accumulate) load_tile(y + tile * tile_elements, count, out);
+    const rotated_tile loaded = load_rotated_tile(layout, tile, blob, storage);
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row) {
+      float values[4];
+      if constexpr (Output == output::replace && sizeof(T) == 2) {  // signs two at once
+        restore_unsigned_row(loaded, row, values);
+        saturate_row<T>(values, out.word[row]);
+        detail::flip_row(loaded.signs, row, out.word[row]);
+      } else {
+        restore_row(loaded, row, values);
+        write_row<Output, T>(values, out.word[row]);
+      }
+    }
+    store_tile(y + tile * tile_elements, count, out);
+  });
+}
+
+#if !defined(__CUDACC_RTC__)
+
+/// Warps that keep a large device busy. With fewer, they draw random words for one tile each.
+inline constexpr i64 enough_warps = 4096;
+
+inline int rotated_run(i64 num_tiles) {
+  return num_tiles >= enough_warps * tiles_per_draw ? tiles_per_draw : 1;
+}
+
+/// Compresses elements by the kernel that their plan needs.
+template <class Architectures, class T>
+status launch_compress_rotated(const plan& p, const options& o, const T* x, u8* blob,
+                               random_key key, cudaStream_t stream) {
+  const block_layout layout(p, o);
+  const blob_layout& of_blob = layout;
+  const int run = rotated_run(layout.num_tiles);
+  return launch(compress_rotated<T, Architectures>,
+                {blocks_for((layout.num_tiles - 1) / run + 1)}, stream, of_blob, run, x, blob,
+                key_argument{key, o.device_key});
+}
+
+/// Decompresses by the kernel that the plan needs.
+template <class Architectures, output Output, class T>
+status launch_decompress_rotated(const plan& p, const options& o, const u8* blob, T* y,
+                                 random_key key, cudaStream_t stream) {
+  const block_layout layout(p, o);
+  const blob_layout& of_blob = layout;
+  const int run = rotated_run(layout.num_tiles);
+  return launch(decompress_rotated<T, Output, Architectures>,
+                {blocks_for((layout.num_tiles - 1) / run + 1)}, stream, of_blob, run, blob, y,
+                key_argument{key, o.device_key});
+}
+
+#endif
+
+}  // namespace furl::kernel
+
+FURL_HIDDEN_END
