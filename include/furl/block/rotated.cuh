@@ -87,6 +87,7 @@ __device__ __forceinline__ void compress_rotated_tile(tile_fragment<T>& x, int c
 struct rotated_tile {
   detail::rotated_integers integers;  // of the lane's elements
   float factor;                       // of v / 2: twice the scale; 0 or NaN for special blocks
+  float offset;                       // factor * -1.5 * 2^23, which is exact
   u32 signs;                          // of the elements (R1); none for special blocks
   u32 first_bias;                     // of row 0, column 0
 };
@@ -122,6 +123,7 @@ __device__ __forceinline__ rotated_tile load_rotated_tile(i64 tile, int bits, co
   const bool valid = scale - 1 < detail::first_invalid_scale - 1;
   const float factor = float_of(scale << 16);
   loaded.factor = valid ? add_rn(factor, factor) : float_of(scale == 0 ? 0 : f32_nan_bits);
+  loaded.offset = mul_rn(loaded.factor, -0x1.8p23f);
   loaded.signs = valid ? storage.signs[0][at][lane] : 0;
   loaded.first_bias = lane % 8 == 0 ? 2 * detail::first_bias : 0;
   return loaded;
@@ -134,15 +136,14 @@ __device__ __forceinline__ rotated_tile load_rotated_tile(i64 tile, int bits, co
 __device__ __forceinline__ void restore_unsigned_row(const rotated_tile& tile, int row,
                                                      float (&x)[4]) {
   constexpr u32 integer_bits = 0x4b400000u;           // 1.5 * 2^23, to whose bits v / 2 is added
-  const float offset = mul_rn(tile.factor, -0x1.8p23f);  // exact
   FURL_UNROLL
   for (int w = 0; w < 2; ++w) {
     const u32 word = tile.integers.word[row][w];
     const u32 bias = 2 * 32768 + (row == 0 && w == 0 ? tile.first_bias : 0);
-    const u32 sum = dot_halves(word, 1, 1, integer_bits - bias);
-    const u32 difference = dot_halves(word, 1, -1, integer_bits);
-    x[2 * w] = fma_rn(float_of(sum), tile.factor, offset);
-    x[2 * w + 1] = fma_rn(float_of(difference), tile.factor, offset);
+    const u32 sum = dot_halves<1, 1>(word, integer_bits - bias);
+    const u32 difference = dot_halves<1, -1>(word, integer_bits);
+    x[2 * w] = fma_rn(float_of(sum), tile.factor, tile.offset);
+    x[2 * w + 1] = fma_rn(float_of(difference), tile.factor, tile.offset);
   }
 }
 

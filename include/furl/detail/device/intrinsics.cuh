@@ -49,13 +49,13 @@ __device__ __forceinline__ u32 select_byte_signs(u32 a, u32 b, u32 selector) {
   return r;
 }
 
-/// low * a + high * b + c, where low and high are the unsigned halves of a word.
-__device__ __forceinline__ u32 dot_halves(u32 word, int a, int b, u32 c) {
-  int r;
-  asm("dp2a.lo.u32.s32 %0, %1, %2, %3;"
-      : "=r"(r)
-      : "r"(word), "r"((a & 0xff) | (b & 0xff) << 8), "r"(int(c)));
-  return u32(r);
+/// LowFactor * low + HighFactor * high + c of the unsigned halves of a word, with factors of 8 bits.
+template <int LowFactor, int HighFactor>
+__device__ __forceinline__ u32 dot_halves(u32 word, u32 c) {
+  constexpr int factors = (LowFactor & 0xff) | (HighFactor & 0xff) << 8;
+  u32 r;
+  asm("dp2a.lo.u32.s32 %0, %1, %2, %3;" : "=r"(r) : "r"(word), "n"(factors), "r"(c));
+  return r;
 }
 
 /// Byte `index` of a word as a float, exactly: it becomes the last bits of 2^23.

@@ -36,24 +36,25 @@ __device__ __forceinline__ void exchange_floats(float (&v)[8][4], u32 (&exchange
   constexpr int pitch = padded_row / rounds;
   static_assert(Words == coding_words(rounds), "of coding_words");
   const int lane = lane_index();
-  u32* const by_columns = exchange + columns * lane;
-  const u32* const by_rows = exchange + lane % 8 * pitch + lane / 8 * (8 * columns);
+  float* const by_columns = reinterpret_cast<float*>(exchange) + columns * lane;
+  const float* const by_rows =
+      reinterpret_cast<float*>(exchange) + lane % 8 * pitch + lane / 8 * (8 * columns);
   FURL_UNROLL
   for (int round = 0; round < rounds; ++round) {
-    u32 word[columns];
+    float four[columns];
     __syncwarp();
     FURL_UNROLL
     for (int row = 0; row < 8; ++row) {
       FURL_UNROLL
-      for (int k = 0; k < columns; ++k) word[k] = bits_of(v[row][columns * round + k]);
-      put_words(by_columns + row * pitch, word);
+      for (int k = 0; k < columns; ++k) four[k] = v[row][columns * round + k];
+      put_words(by_columns + row * pitch, four);
     }
     __syncwarp();
     FURL_UNROLL
     for (int i = 0; i < 8; ++i) {
-      get_words(by_rows + i * columns, word);
+      get_words(by_rows + i * columns, four);
       FURL_UNROLL
-      for (int k = 0; k < columns; ++k) v[i][columns * round + k] = float_of(word[k]);
+      for (int k = 0; k < columns; ++k) v[i][columns * round + k] = four[k];
     }
   }
 }
@@ -67,8 +68,7 @@ __device__ __forceinline__ void flip_by_rows(const u32 (&signs)[8], float (&v)[8
     const u32 word = rotate_left(signs[i], to_top);
     constexpr int shift[4] = {0, 16, 31, 15};
     FURL_UNROLL
-    for (int k = 0; k < 4; ++k)
-      v[i][k] = float_of(flip_bits(bits_of(v[i][k]), word << shift[k], 0x80000000u));
+    for (int k = 0; k < 4; ++k) v[i][k] = flip_sign(v[i][k], word << shift[k]);
   }
 }
 
@@ -114,20 +114,13 @@ __device__ __forceinline__ float sum_over_block(const float (&y)[8][4], const St
   return sum;
 }
 
-__device__ __forceinline__ float magnitude(float x) {
-  float r;
-  asm("abs.f32 %0, %1;" : "=f"(r) : "f"(x));
-  return r;
-}
-
 __device__ __forceinline__ float sum_of_squares(const float (&y)[8][4]) {
   return sum_over_block(
       y, [](float v) { return mul_rn(v, v); }, [](float v, float sum) { return fma_rn(v, v, sum); });
 }
-__device__ __forceinline__ float sum_of_magnitudes(const float (&y)[8][4]) {
+__device__ __forceinline__ float sum_of(const float (&y)[8][4]) {
   return sum_over_block(
-      y, [](float v) { return magnitude(v); },
-      [](float v, float sum) { return add_rn(sum, magnitude(v)); });
+      y, [](float v) { return v; }, [](float v, float sum) { return add_rn(sum, v); });
 }
 
 // ---- R4 to R6 --------------------------------------------------------------------------------
@@ -137,13 +130,16 @@ FURL_HD constexpr int code_bit(int i, int k) {
   return i + 8 * k;
 }
 
-/// A set bit for each negative element, -0 too.
-__device__ __forceinline__ u32 negative_bits(const float (&y)[8][4]) {
+/// Takes the signs of all elements away: a set bit for each that was negative, -0 too.
+__device__ __forceinline__ u32 take_signs(float (&y)[8][4]) {
   u32 word = 0;
   FURL_UNROLL
   for (int k = 3; k >= 0; --k) {
     FURL_UNROLL
-    for (int i = 7; i >= 0; --i) word = __funnelshift_l(bits_of(y[i][k]), word, 1);
+    for (int i = 7; i >= 0; --i) {
+      asm("shf.l.wrap.b32 %0, %1, %2, 1;" : "=r"(word) : "f"(y[i][k]), "r"(word));
+      asm("abs.f32 %0, %1;" : "=f"(y[i][k]) : "f"(y[i][k]));
+    }
   }
   return word;
 }
@@ -155,13 +151,13 @@ __device__ __forceinline__ float one_at_least(float x, float threshold) {
   return r;
 }
 
-/// The large elements of a block: those whose magnitude is at least the threshold (R4).
+/// The large elements of a block: those that are at least the threshold (R4).
 struct large_elements {
-  float sum;  // of their magnitudes
+  float sum;  // of them
   u32 bits;   // set for each of those that the lane has
 };
 
-__device__ __forceinline__ large_elements find_large(const float (&y)[8][4], float threshold) {
+__device__ __forceinline__ large_elements find_large(const float (&size)[8][4], float threshold) {
   // Whether an element is large is a number, 1 or 0: a factor in the sum, and a bit of a number
   // that has 2^23 added, so that it ends in its 16 bits.
   float halves[2] = {8388608.0f, 8388608.0f};
@@ -172,9 +168,9 @@ __device__ __forceinline__ large_elements find_large(const float (&y)[8][4], flo
     for (int m = 0; m < 4; ++m) {
       const int four = 2 * m + i / 4;
       const int bit = code_bit(four, i % 4);
-      const float size = magnitude(y[four][i % 4]);
-      const float large = one_at_least(size, threshold);
-      chain[i] = m == 0 ? mul_rn(size, large) : fma_rn(size, large, chain[i]);
+      const float s = size[four][i % 4];
+      const float large = one_at_least(s, threshold);
+      chain[i] = m == 0 ? mul_rn(s, large) : fma_rn(s, large, chain[i]);
       halves[bit / 16] = fma_rn(large, float(1 << bit % 16), halves[bit / 16]);
     }
   }
@@ -208,13 +204,13 @@ struct rotated_codes {
   u32 scale;     // as stored
 };
 
-/// Codes of a rotated tile by rows.
+/// Codes of a rotated tile by rows. This changes the tile.
 /// Threads : one warp, all lanes with the same bits, 1 or 2.
 /// Sync    : within the warp.
-__device__ __forceinline__ rotated_codes quantize_rotated(const float (&y)[8][4], int bits) {
+__device__ __forceinline__ rotated_codes quantize_rotated(float (&y)[8][4], int bits) {
+  const u32 negative = take_signs(y);
   const float energy = sum_of_squares(y);
-  float projection = sum_of_magnitudes(y);
-  const u32 negative = negative_bits(y);
+  float projection = sum_of(y);
   u32 low = 0;
   if (bits == 2) {
     const large_elements large =

@@ -67,11 +67,15 @@ __device__ __forceinline__ void draw_signs(i64 tile, random_key key,
   }
 }
 
-/// x ^ (word & mask)
-__device__ __forceinline__ u32 flip_bits(u32 x, u32 word, u32 mask) {
-  u32 r;
-  asm("lop3.b32 %0, %1, %2, %3, 0x78;" : "=r"(r) : "r"(x), "r"(word), "r"(mask));
+/// x with its sign flipped if the top bit of a word is set; for a word of two 16-bit floats, both
+/// with the top bits of the word's halves.
+__device__ __forceinline__ float flip_sign(float x, u32 word) {
+  float r;  // x ^ (word & mask)
+  asm("lop3.b32 %0, %1, %2, 0x80000000, 0x78;" : "=f"(r) : "f"(x), "r"(word));
   return r;
+}
+__device__ __forceinline__ u32 flip_signs(u32 x, u32 word) {
+  return x ^ (word & 0x80008000u);
 }
 
 /// Flips the signs of a row's four elements where their bits of a word of signs are set: those of
@@ -80,13 +84,13 @@ __device__ __forceinline__ void flip_row(u32 signs, int row, float (&x)[4]) {
   FURL_UNROLL
   for (int k = 0; k < 4; ++k) {
     const int bit = 2 * row + k / 2 + 16 * (k % 2);
-    x[k] = float_of(flip_bits(bits_of(x[k]), signs << (31 - bit), 0x80000000u));
+    x[k] = flip_sign(x[k], signs << (31 - bit));
   }
 }
 /// The same of 16-bit elements, two at once.
 __device__ __forceinline__ void flip_row(u32 signs, int row, u32 (&x)[2]) {
   FURL_UNROLL
-  for (int w = 0; w < 2; ++w) x[w] = flip_bits(x[w], signs << (15 - 2 * row - w), 0x80008000u);
+  for (int w = 0; w < 2; ++w) x[w] = flip_signs(x[w], signs << (15 - 2 * row - w));
 }
 
 /// A word rotated to the left; only count % 32 matters.
@@ -135,33 +139,24 @@ __device__ __forceinline__ void transform_second(float (&v)[8][4]) {
 
 // ---- Vectors in shared memory ----------------------------------------------------------------
 
-/// Stores 1, 2 or 4 words at a multiple of that.
-template <int N>
-__device__ __forceinline__ void put_words(u32* to, const u32 (&word)[N]) {
-  if constexpr (N == 4) {
-    *reinterpret_cast<uint4*>(to) = {word[0], word[1], word[2], word[3]};
-  } else if constexpr (N == 2) {
-    *reinterpret_cast<uint2*>(to) = {word[0], word[1]};
-  } else {
-    *to = word[0];
-  }
+/// 1, 2 or 4 words at a multiple of their size.
+template <class Word, int N>
+struct alignas(N * sizeof(Word)) word_vector {
+  Word word[N];
+};
+
+template <class Word, int N>
+__device__ __forceinline__ void put_words(Word* to, const Word (&word)[N]) {
+  word_vector<Word, N> v;
+  FURL_UNROLL
+  for (int i = 0; i < N; ++i) v.word[i] = word[i];
+  *reinterpret_cast<word_vector<Word, N>*>(to) = v;
 }
-/// Loads what put_words has stored.
-template <int N>
-__device__ __forceinline__ void get_words(const u32* from, u32 (&word)[N]) {
-  if constexpr (N == 4) {
-    const uint4 v = *reinterpret_cast<const uint4*>(from);
-    word[0] = v.x;
-    word[1] = v.y;
-    word[2] = v.z;
-    word[3] = v.w;
-  } else if constexpr (N == 2) {
-    const uint2 v = *reinterpret_cast<const uint2*>(from);
-    word[0] = v.x;
-    word[1] = v.y;
-  } else {
-    word[0] = *from;
-  }
+template <class Word, int N>
+__device__ __forceinline__ void get_words(const Word* from, Word (&word)[N]) {
+  const word_vector<Word, N> v = *reinterpret_cast<const word_vector<Word, N>*>(from);
+  FURL_UNROLL
+  for (int i = 0; i < N; ++i) word[i] = v.word[i];
 }
 
 /// The words of signs of the 8 lanes of a block.
