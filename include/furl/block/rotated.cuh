@@ -6,7 +6,6 @@
 // and back.
 
 #include "furl/block/codes.cuh"
-#include "furl/block/compress.cuh"
 #include "furl/block/layout.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
@@ -17,15 +16,6 @@
 #include "furl/detail/device/rotation.cuh"
 
 namespace furl {
-
-/// @{
-/// What a warp needs in shared memory to compress or decompress rotated tiles, for kernels that give
-/// it tiles_per_draw tiles in a row.
-using compress_rotated_storage = rotation_storage<detail::coding_words(1), tiles_per_draw>;
-using decompress_rotated_storage = rotation_storage<detail::decoding_words(1), tiles_per_draw>;
-/// @}
-/// The same for one tile after the other from anywhere, in less memory and with more instructions.
-using small_rotated_storage = rotation_storage<detail::decoding_words(2), 1>;
 
 /// Clears the elements that a partial last tile lacks: rotated codes are those of +0 there.
 /// Threads : any lane, for its own elements.
@@ -99,7 +89,7 @@ struct rotated_tile {
 ///           scales     : global, four of 16 bits: those of the tile's blocks.
 /// Shared  : storage of the warp.
 /// Sync    : within the warp.
-/// Result  : the tile, as restore_row takes it.
+/// Result  : the tile, as dequantize_row takes it.
 /// Pre     : bits is 1 or 2.
 template <class Storage>
 __device__ __forceinline__ rotated_tile load_rotated_tile(i64 tile, int bits, const u8* tile_codes,
@@ -133,7 +123,7 @@ __device__ __forceinline__ rotated_tile load_rotated_tile(i64 tile, int bits, co
 /// Threads : any lane, for its own elements.
 /// Shared  : none.
 /// Sync    : none.
-__device__ __forceinline__ void restore_unsigned_row(const rotated_tile& tile, int row,
+__device__ __forceinline__ void dequantize_unsigned_row(const rotated_tile& tile, int row,
                                                      float (&x)[4]) {
   constexpr u32 integer_bits = 0x4b400000u;           // 1.5 * 2^23, to whose bits v / 2 is added
   FURL_UNROLL
@@ -148,9 +138,9 @@ __device__ __forceinline__ void restore_unsigned_row(const rotated_tile& tile, i
 }
 
 /// Restores the lane's four elements of a row, to which no mean is added.
-/// Threads, Shared, Sync : as restore_unsigned_row.
-__device__ __forceinline__ void restore_row(const rotated_tile& tile, int row, float (&x)[4]) {
-  restore_unsigned_row(tile, row, x);
+/// Threads, Shared, Sync : as dequantize_unsigned_row.
+__device__ __forceinline__ void dequantize_row(const rotated_tile& tile, int row, float (&x)[4]) {
+  dequantize_unsigned_row(tile, row, x);
   detail::flip_row(tile.signs, row, x);
 }
 
@@ -166,12 +156,14 @@ __device__ __forceinline__ u64 scales_of(const blob_layout& layout, i64 tile) {
 }  // namespace detail
 
 /// Compresses a tile of elements, or of residuals, into its place in the blob of a rotated plan.
-/// Padding is left to clear_padding. Everything else is as for compress_rotated_tile to any place.
+/// Everything else is as for compress_rotated_tile to any place.
 /// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
+/// Post    : the tile's codes and scales are written, and by tile 0 what pads the blob's parts.
 template <class T, class Storage>
 __device__ __forceinline__ void compress_rotated_tile(const blob_layout& layout, i64 tile,
                                                       int count, tile_fragment<T>& x,
                                                       Storage& storage, u8* blob) {
+  if (tile == 0) clear_padding(layout, blob);
   compress_rotated_tile(x, count, tile, layout.bits, storage, blob + layout.place_of(tile).offset,
                         reinterpret_cast<u16*>(blob + detail::scales_of(layout, tile)));
 }

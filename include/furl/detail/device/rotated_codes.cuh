@@ -16,25 +16,16 @@ namespace furl::detail {
 
 // ---- R2 and R2b ------------------------------------------------------------------------------
 
-// Rows in shared memory are padded by 16 bytes, so that eight lanes that read vectors of different
-// rows do not meet in a bank.
-inline constexpr int padded_row = row_elements + 4;
-
-/// Words for the exchange of a tile of floats in one round, or in 2 or 4 with fewer columns each.
-FURL_HD constexpr int coding_words(int rounds) {
-  return rows_per_tile * padded_row / rounds;
-}
-
 /// Turns a tile by columns into a tile by rows.
 /// Threads : one warp, all lanes.
 /// Sync    : within the warp, first of all: what lanes have written to shared memory before, others
 ///           can read afterwards.
 template <int Words>
 __device__ __forceinline__ void exchange_floats(float (&v)[8][4], u32 (&exchange)[Words]) {
-  constexpr int rounds = coding_words(1) / Words;
+  constexpr int rounds = Words >= coding_words(1) ? 1 : Words >= coding_words(2) ? 2 : 4;
+  static_assert(Words >= coding_words(rounds), "too few words");
   constexpr int columns = 4 / rounds;
-  constexpr int pitch = padded_row / rounds;
-  static_assert(Words == coding_words(rounds), "of coding_words");
+  constexpr int pitch = coding_words(rounds) / rows_per_tile;
   const int lane = lane_index();
   float* const by_columns = reinterpret_cast<float*>(exchange) + columns * lane;
   const float* const by_rows =

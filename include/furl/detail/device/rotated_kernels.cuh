@@ -35,9 +35,8 @@ __device__ __forceinline__ void for_each_rotated_tile(i64 num_tiles, int run, ra
 template <class T, class Architectures>
 __global__ void __launch_bounds__(block_threads, 7)
     compress_rotated(blob_layout layout, int run, const T* x, u8* blob, key_argument key_source) {
-  __shared__ compress_rotated_storage of_warps[warps_per_block];
-  compress_rotated_storage& storage = of_warps[warp_index()];
-  if (first_tile() == 0) clear_padding(layout, blob);
+  __shared__ compress_rotation_storage of_warps[warps_per_block];
+  compress_rotation_storage& storage = of_warps[warp_index()];
   for_each_rotated_tile(layout.num_tiles, run, key_source.get(), storage, [&](i64 tile) {
     const int count = elements_in_tile(layout.num_elements, tile);
     tile_fragment<T> elements;
@@ -48,11 +47,11 @@ __global__ void __launch_bounds__(block_threads, 7)
 
 /// Restores elements, without means.
 template <class T, output Output, class Architectures>
-__global__ void __launch_bounds__(block_threads, 7)
+__global__ void __launch_bounds__(block_threads, Output == output::accumulate ? 6 : 7)
     decompress_rotated(blob_layout layout, int run, const u8* blob, T* y,
                        key_argument key_source) {
-  __shared__ decompress_rotated_storage of_warps[warps_per_block];
-  decompress_rotated_storage& storage = of_warps[warp_index()];
+  __shared__ decompress_rotation_storage of_warps[warps_per_block];
+  decompress_rotation_storage& storage = of_warps[warp_index()];
   for_each_rotated_tile(layout.num_tiles, run, key_source.get(), storage, [&](i64 tile) {
     const int count = elements_in_tile(layout.num_elements, tile);
     tile_fragment<T> out;
@@ -62,16 +61,29 @@ __global__ void __launch_bounds__(block_threads, 7)
     for (int row = 0; row < rows_per_tile; ++row) {
       float values[4];
       if constexpr (Output == output::replace && sizeof(T) == 2) {  // signs two at once
-        restore_unsigned_row(loaded, row, values);
+        dequantize_unsigned_row(loaded, row, values);
         saturate_row<T>(values, out.word[row]);
         detail::flip_row(loaded.signs, row, out.word[row]);
       } else {
-        restore_row(loaded, row, values);
+        dequantize_row(loaded, row, values);
         write_row<Output, T>(values, out.word[row]);
       }
     }
     store_tile(y + tile * tile_elements, count, out);
   });
+}
+
+/// Compresses the residuals of elements and their means.
+template <class T, lfc_path Path, class Architectures>
+__global__ void __launch_bounds__(block_compress<Path>::max_threads, detail::min_blocks(Path, true))
+    compress_rotated_with_lfc(block_layout layout, tile_range tiles, const T* x, u8* blob,
+                              key_argument key_source) {
+  extern __shared__ float4 shared[];
+  const tile_run run(layout, tiles);
+  const block_compress<Path> block(layout, run, shared, detail::known_path{});
+  tile_fragment<float> elements;
+  block.load(array_elements<T>{x}, blob, elements);
+  if (run.count > 0) block.compress_rotated(elements, key_source.get(), blob);
 }
 
 #if !defined(__CUDACC_RTC__)
@@ -83,16 +95,34 @@ inline int rotated_run(i64 num_tiles) {
   return num_tiles >= enough_warps * tiles_per_draw ? tiles_per_draw : 1;
 }
 
+inline grid_shape rotated_grid(i64 num_tiles) {
+  return {blocks_for((num_tiles - 1) / rotated_run(num_tiles) + 1)};
+}
+
 /// Compresses elements by the kernel that their plan needs.
 template <class Architectures, class T>
 status launch_compress_rotated(const plan& p, const options& o, const T* x, u8* blob,
                                random_key key, cudaStream_t stream) {
   const block_layout layout(p, o);
-  const blob_layout& of_blob = layout;
-  const int run = rotated_run(layout.num_tiles);
-  return launch(compress_rotated<T, Architectures>,
-                {blocks_for((layout.num_tiles - 1) / run + 1)}, stream, of_blob, run, x, blob,
-                key_argument{key, o.device_key});
+  const key_argument source{key, o.device_key};
+  return with_path(layout.means.path, [&](auto chosen) -> status {
+    constexpr lfc_path path = decltype(chosen)::value;
+    if constexpr (path == lfc_path::none) {
+      const blob_layout& of_blob = layout;
+      return launch(compress_rotated<T, Architectures>, rotated_grid(layout.num_tiles), stream,
+                    of_blob, rotated_run(layout.num_tiles), x, blob, source);
+    } else {
+      const auto launch_tiles = [&](const tile_range& tiles) -> status {
+        if (tiles.begin == tiles.end) return {};
+        return launch(compress_rotated_with_lfc<T, path, Architectures>,
+                      {layout.num_blocks(tiles), layout.num_threads(), layout.shared_bytes()},
+                      stream, layout, tiles, x, blob, source);
+      };
+      if constexpr (path == lfc_path::table)
+        return launch_pooled<Architectures>(layout, p.grid(), x, blob, stream, launch_tiles);
+      return launch_tiles({0, layout.num_tiles});
+    }
+  });
 }
 
 /// Decompresses by the kernel that the plan needs.
@@ -100,11 +130,13 @@ template <class Architectures, output Output, class T>
 status launch_decompress_rotated(const plan& p, const options& o, const u8* blob, T* y,
                                  random_key key, cudaStream_t stream) {
   const block_layout layout(p, o);
+  const key_argument source{key, o.device_key};
+  if (p.has_lfc())
+    return launch_decompress_with_lfc<Architectures, Output, decoding::rotated>(layout, blob, y,
+                                                                                source, stream);
   const blob_layout& of_blob = layout;
-  const int run = rotated_run(layout.num_tiles);
-  return launch(decompress_rotated<T, Output, Architectures>,
-                {blocks_for((layout.num_tiles - 1) / run + 1)}, stream, of_blob, run, blob, y,
-                key_argument{key, o.device_key});
+  return launch(decompress_rotated<T, Output, Architectures>, rotated_grid(layout.num_tiles),
+                stream, of_blob, rotated_run(layout.num_tiles), blob, y, source);
 }
 
 #endif

@@ -114,18 +114,13 @@ __device__ __forceinline__ void flip_bytes(u32 signs_of_a, u32 signs_of_b, int r
 // From here on words hold two numbers as high * 65536 + low. Either may be negative: sums and
 // differences of such words are right nevertheless.
 
-/// Words for the exchange of a tile of two words a row and lane, in one round or two.
-FURL_HD constexpr int decoding_words(int rounds) {
-  return rows_per_tile * (2 * warp_threads / rounds + 4);  // 16 bytes of padding, as in coding
-}
-
 /// Turns pairs of columns by rows into pairs by columns: word[i][w] has columns 2 w and 2 w + 1.
 template <int Words>
 __device__ __forceinline__ void exchange_pairs(u32 (&word)[8][2], u32 (&exchange)[Words]) {
-  constexpr int rounds = Words == decoding_words(1) ? 1 : 2;
-  static_assert(Words == decoding_words(rounds), "of decoding_words");
+  constexpr int rounds = Words >= decoding_words(1) ? 1 : 2;
+  static_assert(Words >= decoding_words(rounds), "too few words");
   constexpr int count = 2 / rounds;  // words at once
-  constexpr int pitch = Words / rows_per_tile;
+  constexpr int pitch = decoding_words(rounds) / rows_per_tile;
   const int lane = lane_index();
   u32* const by_rows = exchange + lane % 8 * pitch + lane / 8 * (8 * count);
   const u32* const by_columns = exchange + count * lane;

@@ -38,6 +38,29 @@ struct rotation_storage {
 
 namespace detail {
 
+/// Words for the exchange of a tile of floats by 8 rows, in one round, or in 2 or 4 with fewer
+/// columns each. Rows are padded by 16 bytes, so that eight lanes that read vectors of different
+/// rows do not meet in a bank.
+FURL_HD constexpr int coding_words(int rounds) {
+  return rows_per_tile * (row_elements + 4) / rounds;
+}
+/// The same of a tile of two words a row and lane, in one round or two, with 16 bytes of padding.
+FURL_HD constexpr int decoding_words(int rounds) {
+  return rows_per_tile * (2 * warp_threads / rounds + 4);
+}
+
+}  // namespace detail
+
+/// @{
+/// For kernels whose warps take tiles_per_draw tiles in a row, or one tile.
+using compress_rotation_storage = rotation_storage<detail::coding_words(1), tiles_per_draw>;
+using decompress_rotation_storage = rotation_storage<detail::decoding_words(1), tiles_per_draw>;
+/// @}
+/// For one tile at a time, in less memory and with more instructions: for both directions.
+using small_rotation_storage = rotation_storage<detail::decoding_words(2), 1>;
+
+namespace detail {
+
 // ---- Signs -----------------------------------------------------------------------------------
 
 /// The two words of signs follow from counters this many tiles apart (FORMAT.md, R2b).
