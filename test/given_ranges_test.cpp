@@ -197,18 +197,18 @@ TEST(GivenRanges, BadArgumentsAreNamedAndNothingIsWritten) {
 }
 
 TEST(GivenRanges, SymmetricOnesHoldZero) {
-  for (const float largest : {1.0f, 0.3f, 1234.5f, 7e-20f, 3e30f})
+  for (const float maximum : {1.0f, 0.3f, 1234.5f, 7e-20f, 3e30f})
     for (const dtype meta : {dtype::bf16, dtype::f32})
       for (int bits = 2; bits <= 8; ++bits) {
         codec c;
         c.bits = bits;
         c.meta = meta;
         c.rounding = rounding::nearest;
-        const range ends = symmetric_range(largest, bits);
-        EXPECT_GE(ends.hi, largest);
-        EXPECT_LE(ends.lo, -largest);
+        const range ends = symmetric_range(maximum, bits);
+        EXPECT_GE(ends.hi, maximum);
+        EXPECT_LE(ends.lo, -maximum);
         const float step = ends.hi / static_cast<float>((1 << (bits - 1)) - 1);
-        std::vector<float> x = {0, -0.0f, largest, -largest, largest / 3, -largest / 5};
+        std::vector<float> x = {0, -0.0f, maximum, -maximum, maximum / 3, -maximum / 5};
         const plan p = make_plan(c, {6});
         for (const auto& engine : backends()) {
           const auto blob = compress(*engine, p, bytes_of(x), dtype::f32, {}, {}, {},
@@ -222,29 +222,29 @@ TEST(GivenRanges, SymmetricOnesHoldZero) {
       }
 }
 
-// Near the largest f32 the step below -largest has no room: the widest range that can be coded.
+// Near the largest f32 the step below -maximum has no room: the widest range that can be coded.
 TEST(GivenRanges, SymmetricOnesOfTheLargestFloats) {
   const float most = std::numeric_limits<float>::max();
-  for (const float largest : {most, most / 2, most / 3, most / 255, 1e38f})
+  for (const float maximum : {most, most / 2, most / 3, most / 255, 1e38f})
     for (const dtype meta : {dtype::bf16, dtype::f32})
       for (int bits = 2; bits <= 8; ++bits) {
-        SCOPED_TRACE(std::to_string(largest) + ", " + std::to_string(bits) + " bits");
-        const range ends = symmetric_range(largest, bits);
+        SCOPED_TRACE(std::to_string(maximum) + ", " + std::to_string(bits) + " bits");
+        const range ends = symmetric_range(maximum, bits);
         EXPECT_TRUE(is_range(ends.lo, ends.hi));
-        EXPECT_GE(ends.hi, std::min(largest, most / 4 / static_cast<float>(bits == 2 ? 2 : 1)));
+        EXPECT_GE(ends.hi, std::min(maximum, most / 4 / static_cast<float>(bits == 2 ? 2 : 1)));
         codec c;
         c.bits = bits;
         c.meta = meta;
         c.rounding = rounding::nearest;
         const plan p = make_plan(c, {3});
-        const std::vector<float> x = {0, largest, -largest};
+        const std::vector<float> x = {0, maximum, -maximum};
         for (const auto& engine : backends()) {
           const auto y = decompress(*engine, p,
                                     compress(*engine, p, bytes_of(x), dtype::f32, {}, {}, {},
                                              given_ranges::of_tensor(&ends.lo)));
           EXPECT_EQ(y[0], 0);
           const float step = ends.hi / static_cast<float>((1 << (bits - 1)) - 1);
-          EXPECT_NEAR(y[1], std::min(largest, ends.hi), step * 0.503f);
+          EXPECT_NEAR(y[1], std::min(maximum, ends.hi), step * 0.503f);
           EXPECT_TRUE(is_finite(y[2])) << y[2];
         }
       }

@@ -14,10 +14,6 @@
 namespace furl::test {
 namespace {
 
-std::vector<u8> normal_input(i64 n, dtype type, u32 seed) {
-  return reference::from_floats(normal_floats(static_cast<std::size_t>(n), seed), type);
-}
-
 class Matrix : public testing::TestWithParam<std::tuple<int, int>> {};
 
 // 8 widths x 6 groups, and within each the types, metadata and roundings.

@@ -106,11 +106,13 @@ class cuda_engine final : public engine {
   }
   status decompress(const plan& p, const_bytes blob, values y, const_bytes tile_bits) override {
     const device_buffer out(y.size_bytes());
-    return restore(p, blob, out, y, tile_bits, furl::decompress<>);
+    return restore(p, blob, out, y, tile_bits,
+                   [](const auto&... arguments) { return furl::decompress(arguments...); });
   }
   status decompress_add(const plan& p, const_bytes blob, values y, const_bytes tile_bits) override {
     const device_buffer out(y.data, y.size_bytes(), stream_);
-    return restore(p, blob, out, y, tile_bits, furl::decompress_add<>);
+    return restore(p, blob, out, y, tile_bits,
+                   [](const auto&... arguments) { return furl::decompress_add(arguments...); });
   }
   status pack(const plan& p, const_bytes codes, bytes blob) override {
     const device_buffer in(codes.data, codes.size_bytes, stream_);

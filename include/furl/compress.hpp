@@ -55,7 +55,6 @@ inline status compress(const plan& plan, const_values x, bytes blob, random_key 
       !s)
     return s;
   if (const status s = detail::check_ranges(plan, o.ranges, blob); !s) return s;
-  if (plan.is_rotated()) return {error::wrong_plan, "plan", 0, "rotated codes: to come"};
   if (plan.num_elements() > 0) detail::compress(plan, x, blob, key, o);
   return {};
 }

@@ -89,11 +89,19 @@ class device_backend final : public backend {
     return s;
   }
 
-  status decompress(const plan& p, const_bytes blob, values y, const_bytes widths) override {
-    return restore(p, blob, y, widths, furl::decompress<>);
+  status decompress(const plan& p, const_bytes blob, values y, const_bytes widths,
+                    const maybe_key& key) override {
+    return restore(p, blob, y, widths, [&](const_bytes from, furl::values to, const options& o) {
+      return key ? furl::decompress(p, from, to, *key, stream_, o)
+                 : furl::decompress(p, from, to, stream_, o);
+    });
   }
-  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths) override {
-    return restore(p, blob, y, widths, furl::decompress_add<>);
+  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths,
+                        const maybe_key& key) override {
+    return restore(p, blob, y, widths, [&](const_bytes from, furl::values to, const options& o) {
+      return key ? furl::decompress_add(p, from, to, *key, stream_, o)
+                 : furl::decompress_add(p, from, to, stream_, o);
+    });
   }
 
   status pack(const plan& p, const_bytes codes, bytes blob) override {
@@ -279,8 +287,8 @@ class device_backend final : public backend {
     const output out(const_view(y));
     const input tile_widths(widths.data, widths.size_bytes);
     const device_buffer index(tile_index_bytes(p));
-    const status s = function(p, {in.data(), blob.size_bytes}, {out.data(), y.type, y.num_elements},
-                              stream_, options_of(p, widths, tile_widths, index));
+    const status s = function({in.data(), blob.size_bytes}, {out.data(), y.type, y.num_elements},
+                              options_of(p, widths, tile_widths, index));
     stream_.wait();
     out.copy_back(y.data);
     return s;

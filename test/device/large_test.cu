@@ -142,8 +142,10 @@ class large : public testing::Test {
     o.ranges = {};
     const u64 tail_bytes = u64(m) * sizeof(T);
     for (const bool accumulate : {false, true}) {
-      const auto call = accumulate ? furl::decompress_add<> : furl::decompress<>;
-      ASSERT_TRUE(call(p, {blob.data(), blob.size()}, {x.as<T>(), n}, stream, o));
+      const const_bytes whole{blob.data(), blob.size()};
+      const values y{x.as<T>(), n};
+      ASSERT_TRUE(accumulate ? furl::decompress_add(p, whole, y, stream, o)
+                             : furl::decompress(p, whole, y, stream, o));
       require(cudaStreamSynchronize(stream));
       const const_bytes in{expected, of_tail.size_bytes()};
       ASSERT_TRUE(accumulate ? host->decompress_add(of_tail, in, elements, tail_bits)

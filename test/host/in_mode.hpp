@@ -47,13 +47,15 @@ class in_mode final : public backend {
     const mode callers(direction_, flush_);
     return inner_.compress(p, x, blob, key, widths, ranges);
   }
-  status decompress(const plan& p, const_bytes blob, values y, const_bytes widths) override {
+  status decompress(const plan& p, const_bytes blob, values y, const_bytes widths,
+                    const maybe_key& key) override {
     const mode callers(direction_, flush_);
-    return inner_.decompress(p, blob, y, widths);
+    return inner_.decompress(p, blob, y, widths, key);
   }
-  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths) override {
+  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths,
+                        const maybe_key& key) override {
     const mode callers(direction_, flush_);
-    return inner_.decompress_add(p, blob, y, widths);
+    return inner_.decompress_add(p, blob, y, widths, key);
   }
   status pack(const plan& p, const_bytes codes, bytes blob) override {
     return inner_.pack(p, codes, blob);

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "furl/furl.hpp"
 
 namespace furl::test {
+
+using maybe_key = std::optional<random_key>;
 
 /// One implementation of the format, called with host memory: the same tests run over all.
 class backend {
@@ -24,9 +27,11 @@ class backend {
   virtual const char* name() const = 0;
   virtual status compress(const plan& p, const_values x, bytes blob, random_key key,
                           const_bytes widths = {}, const given_ranges& ranges = {}) = 0;
-  virtual status decompress(const plan& p, const_bytes blob, values y, const_bytes widths = {}) = 0;
-  virtual status decompress_add(const plan& p, const_bytes blob, values y,
-                                const_bytes widths = {}) = 0;
+  /// By the call without a key if there is none.
+  virtual status decompress(const plan& p, const_bytes blob, values y, const_bytes widths = {},
+                            const maybe_key& key = {}) = 0;
+  virtual status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths = {},
+                                const maybe_key& key = {}) = 0;
   virtual status pack(const plan& p, const_bytes codes, bytes blob) = 0;
   virtual status unpack(const plan& p, const_bytes blob, bytes codes) = 0;
 

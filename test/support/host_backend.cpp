@@ -14,11 +14,15 @@ class host_backend final : public backend {
                   const given_ranges& ranges) override {
     return host::compress(p, x, blob, key, {&pool_, widths, ranges});
   }
-  status decompress(const plan& p, const_bytes blob, values y, const_bytes widths) override {
-    return host::decompress(p, blob, y, {&pool_, widths});
+  status decompress(const plan& p, const_bytes blob, values y, const_bytes widths,
+                    const maybe_key& key) override {
+    const host::options o{&pool_, widths};
+    return key ? host::decompress(p, blob, y, *key, o) : host::decompress(p, blob, y, o);
   }
-  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths) override {
-    return host::decompress_add(p, blob, y, {&pool_, widths});
+  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths,
+                        const maybe_key& key) override {
+    const host::options o{&pool_, widths};
+    return key ? host::decompress_add(p, blob, y, *key, o) : host::decompress_add(p, blob, y, o);
   }
   status pack(const plan& p, const_bytes codes, bytes blob) override {
     return host::pack(p, codes, blob, &pool_);

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <limits>
 
+#include "support/reference_rotated.hpp"
+
 namespace furl::test::reference {
 namespace {
 
@@ -168,6 +170,19 @@ u32 code_of(float r, const pair& group, u32 u) {
   return ((pattern_of(y) & 0xffffu) + u) >> 8;
 }
 
+/// FORMAT.md, A7 and A12, before any mean is added.
+float unrotated_value(const problem& p, const layout& places, const std::vector<u8>& blob, i64 i,
+                      random_key key) {
+  const i64 g = i / p.codec.group;
+  const float lo = load_meta(blob, places.meta, 2 * g, p);
+  const float step = load_meta(blob, places.meta, 2 * g + 1, p);
+  auto t =
+      static_cast<float>(load_code(blob, places.tile[at(i / 1024)], i, bits_of_tile(p, i / 1024)));
+  if (p.codec.rounding == rounding::dithered)
+    t += (255.0f - 2.0f * static_cast<float>(random_byte(i, key))) / 512.0f;
+  return std::fma(t, step, lo);
+}
+
 }  // namespace
 
 given_ranges ranges_of(const problem& p) {
@@ -189,6 +204,10 @@ std::vector<u8> compress(const problem& p, const std::vector<u8>& x, dtype type,
       r[at(i)] = residual;
     }
   }
+  if (p.codec.coding == coding::rotated) {
+    compress_rotated(p, r, key, blob);
+    return blob;
+  }
   for (i64 first = 0; first < n; first += p.codec.group) {
     const i64 last = std::min(n, first + p.codec.group);
     const int bits = bits_of_tile(p, first / 1024);
@@ -204,23 +223,26 @@ std::vector<u8> compress(const problem& p, const std::vector<u8>& x, dtype type,
   return blob;
 }
 
-std::vector<float> values_of(const problem& p, const std::vector<u8>& blob) {
+std::vector<float> values_of(const problem& p, const std::vector<u8>& blob, random_key key) {
   const layout places = layout_of(p);
-  std::vector<float> out;
+  const bool is_rotated = p.codec.coding == coding::rotated;
+  std::vector<float> out =
+      is_rotated ? rotated_values_of(p, blob, key) : std::vector<float>(at(num_elements(p)));
   for (i64 i = 0; i < num_elements(p); ++i) {
-    const i64 g = i / p.codec.group;
-    const float lo = load_meta(blob, places.meta, 2 * g, p);
-    const float step = load_meta(blob, places.meta, 2 * g + 1, p);
-    const u32 code = load_code(blob, places.tile[at(i / 1024)], i, bits_of_tile(p, i / 1024));
-    volatile float v = std::fma(static_cast<float>(code), step, lo);
-    if (has_window(p)) v = v + load_meta(blob, places.lfc, cell_of(p, i), p);
-    out.push_back(std::isnan(v) ? value_of(0x7fffffffu) : v);
+    float& v = out[at(i)];
+    if (!is_rotated) v = unrotated_value(p, places, blob, i, key);
+    if (has_window(p)) {
+      const volatile float sum = v + load_meta(blob, places.lfc, cell_of(p, i), p);
+      v = sum;
+    }
+    if (std::isnan(v)) v = value_of(0x7fffffffu);
   }
   return out;
 }
 
-std::vector<u8> decompress(const problem& p, const std::vector<u8>& blob, dtype out) {
-  const auto v = values_of(p, blob);
+std::vector<u8> decompress(const problem& p, const std::vector<u8>& blob, dtype out,
+                           random_key key) {
+  const auto v = values_of(p, blob, key);
   if (out == dtype::f32) return from_floats(v, out);
   std::vector<u8> bytes;
   for (const float x : v) {
@@ -233,9 +255,9 @@ std::vector<u8> decompress(const problem& p, const std::vector<u8>& blob, dtype 
 }
 
 std::vector<u8> decompress_add(const problem& p, const std::vector<u8>& blob, dtype out,
-                               const std::vector<u8>& before) {
+                               const std::vector<u8>& before, random_key key) {
   auto sums = to_floats(before, out);
-  const auto v = values_of(p, blob);
+  const auto v = values_of(p, blob, key);
   for (std::size_t i = 0; i < v.size(); ++i) {
     const volatile float sum = sums[i] + v[i];
     sums[i] = std::isnan(sum) ? value_of(0x7fffffffu) : sum;

@@ -72,12 +72,13 @@ i64 num_cells(const problem& p);
 
 /// The blob of x.
 std::vector<u8> compress(const problem& p, const std::vector<u8>& x, dtype type, random_key key);
-/// The values v of a blob, before they are converted.
-std::vector<float> values_of(const problem& p, const std::vector<u8>& blob);
+/// The values v of a blob, before they are converted. key: that of compress, where it matters.
+std::vector<float> values_of(const problem& p, const std::vector<u8>& blob, random_key key = {});
 /// What decompress writes, and what decompress_add leaves in place of `before`.
-std::vector<u8> decompress(const problem& p, const std::vector<u8>& blob, dtype out);
+std::vector<u8> decompress(const problem& p, const std::vector<u8>& blob, dtype out,
+                           random_key key = {});
 std::vector<u8> decompress_add(const problem& p, const std::vector<u8>& blob, dtype out,
-                               const std::vector<u8>& before);
+                               const std::vector<u8>& before, random_key key = {});
 
 /// The codes part of a blob, one code per byte and one bit after the other; and the inverse.
 std::vector<u8> pack(int bits, const std::vector<u8>& codes);

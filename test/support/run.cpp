@@ -34,6 +34,18 @@ bytes view(guarded_buffer& b) {
 
 }  // namespace
 
+codec rotated_codec(int bits, const extents& window) {
+  codec c;
+  c.bits = bits;
+  c.coding = coding::rotated;
+  c.window = window;
+  return c;
+}
+
+std::vector<u8> normal_input(i64 n, dtype type, u32 seed) {
+  return reference::from_floats(normal_floats(static_cast<std::size_t>(n), seed), type);
+}
+
 plan make_plan(const codec& c, const extents& shape) {
   const result<plan> made = plan::make(c, shape);
   EXPECT_TRUE(made) << to_string(made.status());
@@ -61,21 +73,23 @@ std::vector<u8> compress(backend& engine, const plan& p, const std::vector<u8>& 
 }
 
 std::vector<u8> decompress(backend& engine, const plan& p, const std::vector<u8>& blob, dtype type,
-                           const std::vector<u8>& widths, misalignment where) {
+                           const std::vector<u8>& widths, misalignment where,
+                           const maybe_key& key) {
   const guarded_buffer input(blob);
   guarded_buffer y(tensor_bytes(p, type), where.bytes);
   return checked(y, input, [&] {
-    return engine.decompress(p, view(input), {y.data(), type, p.num_elements()}, widths);
+    return engine.decompress(p, view(input), {y.data(), type, p.num_elements()}, widths, key);
   });
 }
 
 std::vector<u8> decompress_add(backend& engine, const plan& p, const std::vector<u8>& blob,
                                dtype type, const std::vector<u8>& before,
-                               const std::vector<u8>& widths, misalignment where) {
+                               const std::vector<u8>& widths, misalignment where,
+                               const maybe_key& key) {
   const guarded_buffer input(blob);
   guarded_buffer y(before, where.bytes);
   return checked(y, input, [&] {
-    return engine.decompress_add(p, view(input), {y.data(), type, p.num_elements()}, widths);
+    return engine.decompress_add(p, view(input), {y.data(), type, p.num_elements()}, widths, key);
   });
 }
 
@@ -98,13 +112,15 @@ std::vector<u8> compress(backend& engine, const plan& p, const std::vector<float
   return compress(engine, p, bytes_of(x), dtype::f32, key);
 }
 
-std::vector<float> decompress(backend& engine, const plan& p, const std::vector<u8>& blob) {
-  return floats_of(decompress(engine, p, blob, dtype::f32));
+std::vector<float> decompress(backend& engine, const plan& p, const std::vector<u8>& blob,
+                              const maybe_key& key) {
+  return floats_of(decompress(engine, p, blob, dtype::f32, {}, {}, key));
 }
 
 std::vector<float> round_trip(backend& engine, const plan& p, const std::vector<float>& x,
                               random_key key) {
-  return decompress(engine, p, compress(engine, p, x, key));
+  const maybe_key to_decode = p.needs_key() ? maybe_key(key) : maybe_key();
+  return decompress(engine, p, compress(engine, p, x, key), to_decode);
 }
 
 lo_step group_of(const plan& p, const std::vector<u8>& blob, i64 group) {
@@ -129,12 +145,13 @@ void expect_as_reference(const reference::problem& p, const std::vector<u8>& x, 
     const auto before = reference::from_floats(normal_floats(x.size() / 2 + 1, 99), out);
     const std::vector<u8> y(before.begin(),
                             before.begin() + static_cast<std::ptrdiff_t>(tensor_bytes(made, out)));
-    const auto decoded = reference::decompress(p, blob, out);
-    const auto added = reference::decompress_add(p, blob, out, y);
+    const auto decoded = reference::decompress(p, blob, out, key);
+    const auto added = reference::decompress_add(p, blob, out, y, key);
+    const maybe_key to_decode = made.needs_key() ? maybe_key(key) : maybe_key();
     for (const auto& engine : backends()) {
       SCOPED_TRACE(std::string(engine->name()) + " to " + name(out));
-      EXPECT_EQ(decompress(*engine, made, blob, out, p.widths, where), decoded);
-      EXPECT_EQ(decompress_add(*engine, made, blob, out, y, p.widths, where), added);
+      EXPECT_EQ(decompress(*engine, made, blob, out, p.widths, where, to_decode), decoded);
+      EXPECT_EQ(decompress_add(*engine, made, blob, out, y, p.widths, where, to_decode), added);
     }
   }
 }

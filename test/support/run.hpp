@@ -23,6 +23,11 @@ struct misalignment {
   std::size_t bytes = 0;
 };
 
+codec rotated_codec(int bits, const extents& window = {});
+
+/// Normal deviates as elements of a type.
+std::vector<u8> normal_input(i64 n, dtype type, u32 seed);
+
 plan make_plan(const codec& c, const extents& shape);
 /// Of a problem with or without widths.
 plan make_plan(const reference::problem& p);
@@ -31,10 +36,12 @@ std::vector<u8> compress(backend& engine, const plan& p, const std::vector<u8>& 
                          random_key key, const std::vector<u8>& widths = {},
                          misalignment where = {}, const given_ranges& ranges = {});
 std::vector<u8> decompress(backend& engine, const plan& p, const std::vector<u8>& blob, dtype type,
-                           const std::vector<u8>& widths = {}, misalignment where = {});
+                           const std::vector<u8>& widths = {}, misalignment where = {},
+                           const maybe_key& key = {});
 std::vector<u8> decompress_add(backend& engine, const plan& p, const std::vector<u8>& blob,
                                dtype type, const std::vector<u8>& before,
-                               const std::vector<u8>& widths = {}, misalignment where = {});
+                               const std::vector<u8>& widths = {}, misalignment where = {},
+                               const maybe_key& key = {});
 std::vector<u8> pack(backend& engine, const plan& p, const std::vector<u8>& codes,
                      misalignment where = {});
 std::vector<u8> unpack(backend& engine, const plan& p, const std::vector<u8>& blob,
@@ -43,7 +50,8 @@ std::vector<u8> unpack(backend& engine, const plan& p, const std::vector<u8>& bl
 /// f32 in, f32 out.
 std::vector<u8> compress(backend& engine, const plan& p, const std::vector<float>& x,
                          random_key key = {});
-std::vector<float> decompress(backend& engine, const plan& p, const std::vector<u8>& blob);
+std::vector<float> decompress(backend& engine, const plan& p, const std::vector<u8>& blob,
+                              const maybe_key& key = {});
 std::vector<float> round_trip(backend& engine, const plan& p, const std::vector<float>& x,
                               random_key key = {});
 

@@ -169,6 +169,13 @@ FURL_HD float dequantize(u32 code, float step, float lo) {
   return fma_rn(float(int(code)), step, lo);
 }
 
+/// The same with subtractive dither (FORMAT.md, A12): the middle of the fixed-point codes that
+/// become this code with the 8 random bits u.
+FURL_HD float dequantize_dithered(u32 code, u32 u, float step, float lo) {
+  const int fixed = int(512 * code + 255) - int(2 * u);
+  return fma_rn(mul_rn(float(fixed), 0x1p-9f), step, lo);
+}
+
 /// A gradient times a level of a codebook (FORMAT.md, A9). A level of 0 drops it, whatever it is.
 FURL_HD float scale_by_level(float g, float level) {
   return is_zero(level) ? 0.0f : mul_rn(g, level);

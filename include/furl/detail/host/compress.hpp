@@ -13,6 +13,7 @@
 #include "furl/detail/host/bands.hpp"
 #include "furl/detail/host/expand.hpp"
 #include "furl/detail/host/random.hpp"
+#include "furl/detail/host/rotated.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
 #include "furl/detail/quantize.hpp"
@@ -28,14 +29,22 @@ namespace furl::host::detail {
 inline constexpr i64 batch_elements = 16 * tile_elements;
 inline constexpr i64 band_batch_elements = 2 * tile_elements;
 
-/// What one tile needs while it is compressed.
-struct tile_scratch {
+/// What the elements of groups become.
+struct group_scratch {
   tile_bytes u;
   tile_bytes codes;
+  alignas(64) float saturated[tile_elements];
+};
+
+/// What one tile needs while it is compressed.
+struct tile_scratch {
   alignas(64) float elements[tile_elements + expand_slack];
   alignas(64) float residuals[tile_elements + expand_slack];
-  alignas(64) float saturated[tile_elements];  // of a group
   alignas(64) float expanded[lfc_reader::num_expanded];
+  union {
+    group_scratch groups;
+    rotation_scratch rotation;
+  };
 };
 
 /// All scratch of a thread: either means are made or tiles compressed.
@@ -60,7 +69,8 @@ class compressor {
         cursor_(p, o.tile_bits),
         given_(p, o.ranges),
         scratch_(scratch),
-        lfc_(p, blob_ + p.lfc_offset(), scratch.expanded) {}
+        lfc_(p, blob_ + p.lfc_offset(), scratch.expanded),
+        rotated_(key, p.codec().bits, scratch.rotation) {}
 
   /// To be called when the scratch has been used for something else.
   void forget() { lfc_.forget(); }
@@ -70,20 +80,38 @@ class compressor {
   void compress_tile(i64 tile) {
     const i64 first = tile * tile_elements;
     const int count = elements_in_tile(plan_, tile);
-    const float* const r = residuals<T>(first, count);
+    u8* const metadata = blob_ + plan_.meta_offset();
     cursor_.move_to(tile);
+    if (plan_.is_rotated()) {
+      const float* const r = residuals<T>(first, count);
+      prefetch_elements<T>(x_.data, plan_.num_elements(), first + prefetch_distance_,
+                           tile_elements);
+      rotated_.compress_tile(tile, r, blob_ + cursor_.offset(), metadata);
+      return;
+    }
+    code_groups<T>(tile, residuals<T>(first, count), count, metadata);
+    tile_bytes& codes = scratch_.groups.codes;
+    ::std::memset(reinterpret_cast<u8*>(codes.word) + count, 0,
+                  static_cast<::std::size_t>(tile_elements - count));
+    store_codes(codes, cursor_.bits(), blob_ + cursor_.offset());
+  }
+
+ private:
+  /// The codes of a tile's groups, and their metadata.
+  template <class T>
+  void code_groups(i64 tile, const float* r, int count, u8* metadata) {
+    const i64 first = tile * tile_elements;
+    group_scratch& scratch = scratch_.groups;
     if (plan_.codec().rounding != rounding::nearest) {
-      random_tile(u64(tile), key_, scratch_.u.word);
+      random_tile(u64(tile), key_, scratch.u.word);
     } else {
-      ::std::fill(::std::begin(scratch_.u.word), ::std::end(scratch_.u.word),
+      ::std::fill(::std::begin(scratch.u.word), ::std::end(scratch.u.word),
                   in_each_byte(nearest_bits));
     }
-
     const int group = plan_.codec().group;
     const dtype meta = plan_.codec().meta;
-    auto* const codes = reinterpret_cast<u8*>(scratch_.codes.word);
-    const auto* const u = reinterpret_cast<const u8*>(scratch_.u.word);
-    u8* const metadata = blob_ + plan_.meta_offset();
+    auto* const codes = reinterpret_cast<u8*>(scratch.codes.word);
+    const auto* const u = reinterpret_cast<const u8*>(scratch.u.word);
     for (int begin = 0; begin < count; begin += group) {
       prefetch_elements<T>(x_.data, plan_.num_elements(), first + begin + prefetch_distance_,
                            group);
@@ -91,8 +119,8 @@ class compressor {
       const float* coded = r + begin;
       if (given_.pairs != nullptr && !is_nan(ends.lo) && !is_nan(ends.hi)) {
         ends = given_.hull(first + begin, first + (::std::min)(begin + group, count) - 1);
-        saturate(r + begin, group, ends, scratch_.saturated);
-        coded = scratch_.saturated;
+        saturate(r + begin, group, ends, scratch.saturated);
+        coded = scratch.saturated;
       }
       const group_params params = make_group(ends.lo, ends.hi, cursor_.bits(), meta);
       quantize_group(coded, group, params, u + begin, codes + begin);
@@ -100,11 +128,8 @@ class compressor {
       store_meta(metadata, pair, meta, params.lo);
       store_meta(metadata, pair + 1, meta, params.step);
     }
-    ::std::memset(codes + count, 0, static_cast<::std::size_t>(tile_elements - count));
-    store_codes(scratch_.codes, cursor_.bits(), blob_ + cursor_.offset());
   }
 
- private:
   /// Distance from an element being compressed to what is read next from memory: by the next tile,
   /// or by the means of the next batch.
   static i64 next_read(const plan& p) {
@@ -112,7 +137,8 @@ class compressor {
     return (::std::max)(elements_per_batch(p), p.grid().band_elements());
   }
 
-  /// The tile's elements less their LFC. Absent ones repeat the last, so as not to widen its group.
+  /// The tile's elements less their LFC. Absent ones repeat the last, so as not to widen its group,
+  /// or are 0, so as not to add to its block.
   template <class T>
   const float* residuals(i64 first, int count) {
     const float* const x = elements<T>(first, count);
@@ -125,7 +151,7 @@ class compressor {
     } else {
       ::std::copy(x, x + count, r);
     }
-    ::std::fill(r + count, r + tile_elements, r[count - 1]);
+    ::std::fill(r + count, r + tile_elements, plan_.is_rotated() ? 0.0f : r[count - 1]);
     return r;
   }
 
@@ -155,6 +181,7 @@ class compressor {
   const range_map given_;
   tile_scratch& scratch_;
   lfc_reader lfc_;
+  rotated_compressor rotated_;
 };
 
 /// The work in units that can be done apart: bands, so that each cell has one writer, or tiles.

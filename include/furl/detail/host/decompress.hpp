@@ -9,6 +9,8 @@
 
 #include "furl/config.hpp"
 #include "furl/detail/host/expand.hpp"
+#include "furl/detail/host/random.hpp"
+#include "furl/detail/host/rotated.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
 #include "furl/plan.hpp"
@@ -30,7 +32,8 @@ class decompressor {
         y_(y),
         key_(key),
         cursor_(p, tile_bits),
-        lfc_(p, blob + p.lfc_offset(), expanded_) {}
+        lfc_(p, blob + p.lfc_offset(), expanded_),
+        rotated_(key, p.codec().bits) {}
 
   void decompress_tile(i64 tile) {
     decompress_tile(tile, y_ + tile * tile_elements * i64(sizeof(T)));
@@ -41,11 +44,20 @@ class decompressor {
     cursor_.move_to(tile);
     const i64 first = tile * tile_elements;
     const int count = elements_in_tile(plan_, tile);
-    load_codes(blob_ + cursor_.offset(), cursor_.bits(), codes_);
     // Values that need no more than to be written are written straight away.
     const bool is_final =
         Output == output::replace && is_aligned_float<T>(y) && count == tile_elements;
-    dequantize_tile(first, count, is_final ? reinterpret_cast<float*>(y) : values_);
+    float* const v = is_final ? reinterpret_cast<float*>(y) : values_;
+    if (plan_.has_lfc())
+      lfc_.for_each_run(first, count, [this](int at, const float* lfc, int length) {
+        copy(lfc, length, lfc_values_ + at);
+      });
+    if (plan_.is_rotated()) {
+      restore_rotated(tile, count, v);
+    } else {
+      load_codes(blob_ + cursor_.offset(), cursor_.bits(), codes_);
+      dequantize_tile(tile, count, v);
+    }
     if (!is_final) put(count, y);
   }
 
@@ -53,27 +65,45 @@ class decompressor {
   static constexpr bool is_float = ::std::is_same_v<T, float>;
 
   /// Values of the codes at hand, and of the absent ones of their last group.
-  void dequantize_tile(i64 first, int count, float* v) {
+  void dequantize_tile(i64 tile, int count, float* v) {
+    const i64 first = tile * tile_elements;
+    const bool is_dithered = plan_.codec().rounding == rounding::dithered;
+    if (is_dithered) random_tile(u64(tile), key_, u_.word);
     const int group = plan_.codec().group;
     const dtype meta = plan_.codec().meta;
     const auto* const codes = reinterpret_cast<const u8*>(codes_.word);
+    const auto* const u = reinterpret_cast<const u8*>(u_.word);
     const u8* const metadata = blob_ + plan_.meta_offset();
-    if (plan_.has_lfc())
-      lfc_.for_each_run(first, count, [this](int at, const float* lfc, int length) {
-        copy(lfc, length, lfc_values_ + at);
-      });
     for (int begin = 0; begin < count; begin += group) {
       const i64 pair = 2 * ((first + begin) / group);
       if (y_ != nullptr)
         prefetch_elements<T>(y_, plan_.num_elements(), first + tile_elements + begin, group);
       const float lo = load_meta(metadata, pair, meta);
       const float step = load_meta(metadata, pair + 1, meta);
-      if (plan_.has_lfc()) {
+      if (is_dithered) {
+        dequantize_group(codes + begin, u + begin, group, lo, step, v + begin);
+        if (plan_.has_lfc()) add_lfc(begin, group, v);
+      } else if (plan_.has_lfc()) {
         dequantize_group(codes + begin, group, lo, step, lfc_values_ + begin, v + begin);
       } else {
         dequantize_group(codes + begin, group, lo, step, v + begin);
       }
     }
+  }
+
+  /// Values of a tile's rotated codes.
+  void restore_rotated(i64 tile, int count, float* v) {
+    if (y_ != nullptr)
+      prefetch_elements<T>(y_, plan_.num_elements(), (tile + 1) * tile_elements, tile_elements);
+    rotated_.decompress_tile(tile, blob_ + cursor_.offset(), blob_ + plan_.meta_offset(), v);
+    if (plan_.has_lfc()) add_lfc(0, count, v);
+  }
+
+  /// To values begin .. begin + count - 1, and up to expand_slack - 1 more. Pre: begin is a
+  /// multiple of expand_slack.
+  void add_lfc(int begin, int count, float* v) const {
+    for (int j = begin; j < begin + count; j += expand_slack)
+      for (int i = j; i < j + expand_slack; ++i) v[i] = canonical(add_rn(v[i], lfc_values_[i]));
   }
 
   /// Copies up to expand_slack floats beyond the count.
@@ -107,7 +137,9 @@ class decompressor {
   const random_key key_;
   tile_cursor cursor_;
   lfc_reader lfc_;
+  rotated_decompressor rotated_;
   tile_bytes codes_;
+  tile_bytes u_;  // of dithered codes
   alignas(64) float expanded_[lfc_reader::num_expanded] = {};
   alignas(64) float lfc_values_[tile_elements + expand_slack] = {};
   alignas(64) float values_[tile_elements] = {};
@@ -117,7 +149,6 @@ class decompressor {
 template <output Output>
 status decompress_to(const plan& p, const_bytes blob, values y, random_key key, const options& o) {
   if (const status s = furl::detail::check_coded(p, y, "y", blob); !s) return s;
-  if (p.is_rotated()) return {error::wrong_plan, "plan", 0, "rotated codes: to come"};
   if (const status s = furl::detail::check_no_ranges(o.ranges); !s) return s;
   if (const status s = check_bits_of_tiles(p, o.tile_bits, {y.data, y.size_bytes(), "y"}); !s)
     return s;

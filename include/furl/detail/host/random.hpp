@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The random bits of a tile (FORMAT.md, A6) on the host.
+// The random bits of a tile (FORMAT.md, A6), and the signs of its rotations (R1), on the host.
 
 #include "furl/config.hpp"
 #include "furl/detail/quantize.hpp"
+#include "furl/detail/rotated.hpp"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -73,18 +74,47 @@ inline void random_half_avx2(u64 tile, u32 half, random_key key, u32* rows) {
 
 #endif
 
+/// Rows 4 * half .. 4 * half + 3 of a tile's random words, four columns to a word.
+inline void random_half(u64 tile, u32 half, random_key key, u32* rows) {
+#if defined(__AVX2__)
+  random_half_avx2(tile, half, key, rows);
+#else
+  random_half_portable(tile, half, key, rows);
+#endif
+}
+
 /// The 8 random bits of every element of a tile, in order, four to a word.
 inline void random_tile(u64 tile, random_key key, u32 (&words)[rows_per_tile * words_per_row]) {
-  for (u32 half = 0; half < 2; ++half) {
-#if defined(__AVX2__)
-    random_half_avx2(tile, half, key, words + half * 4 * words_per_row);
-#else
-    random_half_portable(tile, half, key, words + half * 4 * words_per_row);
-#endif
-  }
+  for (u32 half = 0; half < 2; ++half)
+    random_half(tile, half, key, words + half * 4 * words_per_row);
   // From the order of columns in a word to memory order: swap the middle bytes.
   for (u32& w : words) w = (w & 0xff0000ffu) | ((w & 0xff00u) << 8) | ((w >> 8) & 0xff00u);
 }
+
+/// The signs of both rotations of a tile, a word for every four columns (FORMAT.md, R1 and R2b).
+/// Four tiles share their counters, so tiles in order are cheapest.
+class tile_signs {
+ public:
+  explicit tile_signs(random_key key) : key_(key) {}
+
+  void move_to(i64 tile) {
+    row_ = int(tile % 4);
+    if (tile / 4 == four_) return;
+    four_ = tile / 4;
+    random_half(u64(four_) / 2, u32(four_ % 2), key_, first_);
+    random_half(u64(four_) / 2 + second_rotation_tile, u32(four_ % 2), key_, second_);
+  }
+  /// 32 words each.
+  const u32* of_first() const { return first_ + row_ * words_per_row; }
+  const u32* of_second() const { return second_ + row_ * words_per_row; }
+
+ private:
+  const random_key key_;
+  i64 four_ = -1;  // whose words are at hand
+  int row_ = 0;
+  u32 first_[4 * words_per_row];
+  u32 second_[4 * words_per_row];
+};
 
 }  // namespace furl::host::detail
 

@@ -77,7 +77,15 @@ inline void dequantize_group(const u8* __restrict codes, int count, float lo, fl
     for (int i = 0; i < count; ++i) v[i] = canonical(v[i]);
 }
 
-/// The same plus the LFC of each. Every NaN is the canonical one.
+/// Values of dithered codes with the random bits u, likewise.
+inline void dequantize_group(const u8* __restrict codes, const u8* __restrict u, int count,
+                             float lo, float step, float* __restrict v) {
+  for (int j = 0; j < count; j += 32)
+    for (int i = j; i < j + 32; ++i)
+      v[i] = canonical(dequantize_dithered(codes[i], u[i], step, lo));
+}
+
+/// Values as without dither, plus the LFC of each. Every NaN is the canonical one.
 inline void dequantize_group(const u8* __restrict codes, int count, float lo, float step,
                              const float* __restrict lfc, float* __restrict v) {
   for (int j = 0; j < count; j += 32)

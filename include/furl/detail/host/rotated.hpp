@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The rotated codes of a tile (FORMAT.md, R3 to R8) on the host.
+
+#include <cstring>
+
+#include "furl/config.hpp"
+#include "furl/detail/host/random.hpp"
+#include "furl/detail/host/rotate.hpp"
+#include "furl/detail/host/tile.hpp"
+#include "furl/detail/number.hpp"
+#include "furl/detail/rotated.hpp"
+#include "furl/types.hpp"
+
+FURL_HIDDEN_BEGIN
+
+namespace furl::host::detail {
+
+/// What a tile needs while it is rotated.
+struct rotation_scratch {
+  alignas(64) float rows[tile_elements];
+  alignas(64) float by_columns[tile_elements];
+  alignas(64) float squares[8 * tile_lanes];     // partial sums, of columns with the same i
+  alignas(64) float magnitudes[8 * tile_lanes];  // likewise
+};
+
+/// Trees over eight partial sums of every lane, then over the rows of every block.
+inline void add_lanes(const float* __restrict partial, float (&sums)[blocks_per_tile]) {
+  alignas(64) float lanes[tile_lanes];
+  for (int lane = 0; lane < tile_lanes; ++lane) {
+    const float* const p = partial + lane;
+    lanes[lane] =
+        tree_of_eight(p[0], p[tile_lanes], p[2 * tile_lanes], p[3 * tile_lanes], p[4 * tile_lanes],
+                      p[5 * tile_lanes], p[6 * tile_lanes], p[7 * tile_lanes]);
+  }
+  for (int block = 0; block < blocks_per_tile; ++block) {
+    const float* const p = lanes + block * rows_per_tile;
+    sums[block] = tree_of_eight(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]);
+  }
+}
+
+inline float magnitude(float y) {
+  return float_of(bits_of(y) & 0x7fffffffu);
+}
+
+/// Where column 8 q + i of a block has its bit in a word of codes.
+constexpr int code_bit(int q, int i) {
+  return 2 * q + i / 4 + 8 * (i % 4);
+}
+
+class rotated_compressor {
+ public:
+  rotated_compressor(random_key key, int bits, rotation_scratch& scratch)
+      : signs_(key), bits_(bits), scratch_(scratch) {}
+
+  /// Writes the codes and scales of a tile of which absent elements are 0.
+  void compress_tile(i64 tile, const float* r, u8* codes, u8* scales) {
+    signs_.move_to(tile);
+    rotate_rows(r, signs_.of_first(), scratch_.rows);
+    to_columns(scratch_.rows, scratch_.by_columns);
+    rotate_columns(scratch_.by_columns, signs_.of_second());
+    float energy[blocks_per_tile];
+    float projected[blocks_per_tile];
+    finish_rotation();
+    add_lanes(scratch_.squares, energy);
+    add_lanes(scratch_.magnitudes, projected);
+    alignas(64) u32 planes[max_rotated_bits * tile_lanes];
+    if (bits_ == 1) {
+      code_signs(planes);
+    } else {
+      float outer[blocks_per_tile];
+      code_pairs(energy, planes);
+      add_lanes(scratch_.magnitudes, outer);
+      for (int b = 0; b < blocks_per_tile; ++b) projected[b] = fma_rn(2.0f, outer[b], projected[b]);
+    }
+    for (int block = 0; block < blocks_per_tile; ++block) {
+      const u16 scale = block_scale(energy[block], projected[block]);
+      store_at(scales, block_of(tile, block), scale);
+      if (!is_scale(scale)) clear(block, planes);
+    }
+    ::std::memcpy(codes, planes, static_cast<::std::size_t>(bits_ * row_elements));
+  }
+
+  static i64 block_of(i64 tile, int block) { return blocks_per_tile * tile + block; }
+
+ private:
+  /// The last two stages, with partial sums of squares and of magnitudes.
+  void finish_rotation() {
+    for (int i = 0; i < 8; ++i) {
+      float* __restrict const x = scratch_.by_columns + i * column_step;
+      float* __restrict const squares = scratch_.squares + i * tile_lanes;
+      float* __restrict const magnitudes = scratch_.magnitudes + i * tile_lanes;
+      for (int lane = 0; lane < tile_lanes; ++lane) {
+        float a0 = x[lane], a1 = x[lane + tile_lanes];
+        float a2 = x[lane + 2 * tile_lanes], a3 = x[lane + 3 * tile_lanes];
+        butterflies(a0, a1, a2, a3);
+        x[lane] = a0, x[lane + tile_lanes] = a1;
+        x[lane + 2 * tile_lanes] = a2, x[lane + 3 * tile_lanes] = a3;
+        squares[lane] = fma_rn(a3, a3, fma_rn(a2, a2, fma_rn(a1, a1, mul_rn(a0, a0))));
+        magnitudes[lane] =
+            add_rn(add_rn(add_rn(magnitude(a0), magnitude(a1)), magnitude(a2)), magnitude(a3));
+      }
+    }
+  }
+
+  /// One bit: set where the number is not negative.
+  void code_signs(u32* __restrict plane) const {
+    for (int lane = 0; lane < tile_lanes; ++lane) plane[lane] = 0;
+    for (int i = 0; i < 8; ++i) {
+      for (int q = 0; q < 4; ++q) {
+        const float* const x = scratch_.by_columns + i * column_step + q * tile_lanes;
+        const int shift = 31 - code_bit(q, i);
+        for (int lane = 0; lane < tile_lanes; ++lane)
+          plane[lane] |= (~bits_of(x[lane]) & 0x80000000u) >> shift;
+      }
+    }
+  }
+
+  /// Two bits, and partial sums of the magnitudes of what has an outer level.
+  void code_pairs(const float (&energy)[blocks_per_tile], u32* __restrict planes) {
+    alignas(64) int threshold[tile_lanes];
+    alignas(64) u32 large[4][tile_lanes];
+    for (int block = 0; block < blocks_per_tile; ++block) {
+      const int of_block = int(bits_of(outer_threshold(energy[block])));
+      for (int row = 0; row < rows_per_tile; ++row)
+        threshold[block * rows_per_tile + row] = of_block;
+    }
+    code_signs(planes);
+    u32* __restrict const low = planes + tile_lanes;
+    for (int lane = 0; lane < tile_lanes; ++lane) low[lane] = ~planes[lane];
+    for (int i = 0; i < 8; ++i) {
+      for (int q = 0; q < 4; ++q) {
+        const float* const x = scratch_.by_columns + i * column_step + q * tile_lanes;
+        const int bit = code_bit(q, i);
+        for (int lane = 0; lane < tile_lanes; ++lane) {
+          // Bit patterns of what is not negative have its order.
+          const int size = int(bits_of(x[lane]) & 0x7fffffffu);
+          const u32 mask = size >= threshold[lane] ? ~0u : 0u;
+          large[q][lane] = u32(size) & mask;
+          low[lane] ^= (mask & 1u) << bit;
+        }
+      }
+      float* __restrict const sums = scratch_.magnitudes + i * tile_lanes;
+      for (int lane = 0; lane < tile_lanes; ++lane)
+        sums[lane] = add_rn(add_rn(add_rn(float_of(large[0][lane]), float_of(large[1][lane])),
+                                   float_of(large[2][lane])),
+                            float_of(large[3][lane]));
+    }
+  }
+
+  void clear(int block, u32* planes) const {
+    for (int bit = 0; bit < bits_; ++bit)
+      for (int row = 0; row < rows_per_tile; ++row)
+        planes[bit * tile_lanes + block * rows_per_tile + row] = 0;
+  }
+
+  tile_signs signs_;
+  const int bits_;
+  rotation_scratch& scratch_;
+};
+
+class rotated_decompressor {
+ public:
+  rotated_decompressor(random_key key, int bits) : signs_(key), bits_(bits) {}
+
+  /// The values of a tile, of absent elements too.
+  void decompress_tile(i64 tile, const u8* codes, const u8* scales, float* values) {
+    signs_.move_to(tile);
+    alignas(64) i8 levels[tile_elements];
+    alignas(64) i16 by_columns[tile_elements];
+    alignas(64) i16 rows[tile_elements];
+    alignas(64) float scale[row_elements];
+    load_levels(codes, levels);
+    restore_columns(levels, signs_.of_second(), by_columns);
+    to_rows(by_columns, rows);
+    const u8* const first = scales + tile * blocks_per_tile * i64(sizeof(u16));
+    for (int c = 0; c < row_elements; ++c)
+      scale[c] = f32_from_bf16(load_at<u16>(first, c / block_columns));
+    restore_rows(rows, scale, signs_.of_first(), values);
+    for (int block = 0; block < blocks_per_tile; ++block) {
+      const u16 stored = load_at<u16>(first, block);
+      if (!is_scale(stored)) fill(block, value_without_codes(stored), values);
+    }
+  }
+
+ private:
+  /// 2 code - (2^bits - 1), by columns.
+  void load_levels(const u8* codes, i8* __restrict levels) const {
+    for (int plane = 0; plane < bits_; ++plane) {
+      const int weight = 1 << (bits_ - 1 - plane);
+      for (int k = 0; k < 4; ++k) {
+        alignas(64) u8 bytes[tile_lanes];  // of columns 4 j + k
+        for (int lane = 0; lane < tile_lanes; ++lane)
+          bytes[lane] = codes[plane * row_elements + 4 * lane + k];
+        for (int j = 0; j < 8; ++j) {
+          const u8 bit = u8(1u << j);
+          i8* const out = levels + (4 * j + k) * tile_lanes;
+          for (int lane = 0; lane < tile_lanes; ++lane) {
+            const i8 sign = (bytes[lane] & bit) != 0 ? i8(weight) : i8(-weight);
+            out[lane] = plane == 0 ? sign : i8(out[lane] + sign);
+          }
+        }
+      }
+    }
+  }
+
+  static void fill(int block, float value, float* values) {
+    for (int row = 0; row < rows_per_tile; ++row)
+      for (int c = 0; c < block_columns; ++c)
+        values[row * row_elements + block * block_columns + c] = value;
+  }
+
+  tile_signs signs_;
+  const int bits_;
+};
+
+}  // namespace furl::host::detail
+
+FURL_HIDDEN_END

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: 2026 The furl authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ONE THREAD. The arithmetic of rotated codes (FORMAT.md, R1 to R8) that is the same on host and
+// device: signs, butterflies, the scale of a block.
+//
+// A rotation is a random diagonal of signs before a Walsh-Hadamard transform. What it gives follows
+// nearly a normal law, whatever it is given, so that one set of levels serves all data; and a scale
+// that makes the restored block's projection on the original right makes it unbiased over the signs
+// (DRIVE, Vargaftik et al., NeurIPS 2021; EDEN, ICML 2022). A second rotation within the rows of a
+// block is for blocks in which a few elements dominate: those are not mixed well by one.
+
+#include "furl/config.hpp"
+#include "furl/detail/number.hpp"
+#include "furl/detail/quantize.hpp"
+
+#if !defined(__CUDACC_RTC__) && !defined(__GNUC__)
+#include <cmath>
+#endif
+
+#if defined(__clang__) && !defined(__CUDA_ARCH__)
+#pragma float_control(push)
+#pragma float_control(precise, on)
+#endif
+
+namespace furl {
+
+/// sqrt(x), rounded once.
+FURL_HD float sqrt_rn(float x) {
+#if defined(__CUDA_ARCH__)
+  float r;
+  asm("sqrt.rn.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+#elif defined(__GNUC__)
+  return __builtin_sqrtf(x);
+#else
+  return ::std::sqrt(x);
+#endif
+}
+
+/// Added to the number of a tile for the signs of the second rotation.
+inline constexpr u64 second_rotation_tile = u64(1) << 57;
+
+/// Number of the bit that says whether the element of a row and of column 4 l + k of a tile changes
+/// its sign, in the word of columns 4 l .. 4 l + 3.
+FURL_HD constexpr int sign_bit(int row, int k) {
+  return 16 * (k & 1) + 2 * row + (k >> 1);
+}
+
+/// (a, b) becomes (a + b, a - b).
+FURL_HD void butterfly(float& a, float& b) {
+  const float sum = add_rn(a, b);
+  b = sub_rn(a, b);
+  a = sum;
+}
+FURL_HD void butterfly(int& a, int& b) {
+  const int sum = a + b;
+  b = a - b;
+  a = sum;
+}
+
+/// Distances 1 and 2.
+template <class T>
+FURL_HD void butterflies(T& a0, T& a1, T& a2, T& a3) {
+  butterfly(a0, a1);
+  butterfly(a2, a3);
+  butterfly(a0, a2);
+  butterfly(a1, a3);
+}
+
+/// Distances 1, 2 and 4.
+template <class T>
+FURL_HD void butterflies(T& a0, T& a1, T& a2, T& a3, T& a4, T& a5, T& a6, T& a7) {
+  butterflies(a0, a1, a2, a3);
+  butterflies(a4, a5, a6, a7);
+  butterfly(a0, a4);
+  butterfly(a1, a5);
+  butterfly(a2, a6);
+  butterfly(a3, a7);
+}
+
+/// Sum of eight as a tree (FORMAT.md, R3).
+FURL_HD float tree_of_eight(float a0, float a1, float a2, float a3, float a4, float a5, float a6,
+                            float a7) {
+  return add_rn(add_rn(add_rn(a0, a1), add_rn(a2, a3)), add_rn(add_rn(a4, a5), add_rn(a6, a7)));
+}
+
+/// With two bits, what is as large as this or larger has one of the outer levels: .9957 times the
+/// root mean square of a block, where the best uniform quantiser of the normal law decides.
+/// energy: sum of squares of the block's 256 rotated elements.
+FURL_HD float outer_threshold(float energy) {
+  return sqrt_rn(mul_rn(energy, float_of(0x3b7dcd9au)));  // .9957^2 / 256
+}
+
+/// A block of less energy is stored as zeros.
+inline constexpr float smallest_energy = 0x1p-96f;
+
+/// The bf16 scale of a block (FORMAT.md, R5). Where is_scale of it is false, all codes are 0.
+/// projected: sum of the rotated elements, each times its level.
+FURL_HD u16 block_scale(float energy, float projected) {
+  if (!is_finite(energy)) return nan_bits_16;
+  if (bits_of(energy) < bits_of(smallest_energy)) return 0;
+  return bf16_nearest(mul_rn(div_rn(energy, projected), 0x1p-13f));
+}
+
+/// Whether a stored scale has codes: it is above 0, and below 2^100.
+FURL_HD constexpr bool is_scale(u32 scale) {
+  return scale - 1 < 0x7180u - 1;
+}
+
+/// What all elements of a block decode to whose scale has no codes: +0, or NaN.
+FURL_HD float value_without_codes(u32 scale) {
+  return float_of(scale == 0 ? 0u : f32_nan_bits);
+}
+
+}  // namespace furl
+
+#if defined(__clang__) && !defined(__CUDA_ARCH__)
+#pragma float_control(pop)
+#endif
