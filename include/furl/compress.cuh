@@ -13,6 +13,7 @@
 
 #include "furl/config.hpp"
 #include "furl/detail/checks.hpp"
+#include "furl/detail/device/decompress_kernels.cuh"
 #include "furl/detail/device/kernels.cuh"
 #include "furl/detail/device/launch.cuh"
 #include "furl/detail/device/rotated_kernels.cuh"
@@ -72,24 +73,23 @@ status compress(const plan& p, const_values x, bytes blob, random_key key, cudaS
   if (const status s = detail::check_options(p, o, {blob.data, p.size_bytes(), "blob"}); !s)
     return s;
   if (p.num_elements() == 0) return {};
-  return kernel::run_on(stream, o.check_pointers,
-                        {{x.data, "x"},
-                         {blob.data, "blob"},
-                         {o.device_key, "options.device_key"},
-                         {o.ranges.pairs, "options.ranges"},
-                         {o.tile_bits.data, "options.tile_bits"},
-                         {o.tile_index.data, "options.tile_index"}},
-                        [&] {
-                          return with_type(x.type, [&](auto element) {
-                            const auto* const in = static_cast<const decltype(element)*>(x.data);
-                            auto* const out = static_cast<u8*>(blob.data);
-                            if (p.is_rotated())
-                              return kernel::launch_compress_rotated<Architectures>(p, o, in, out,
-                                                                                    key, stream);
-                            return kernel::launch_compress<Architectures>(p, o, in, out, key,
-                                                                          stream);
-                          });
-                        });
+  return kernel::run_on(
+      stream, o.check_pointers,
+      {{x.data, "x"},
+       {blob.data, "blob"},
+       {o.device_key, "options.device_key"},
+       {o.ranges.pairs, "options.ranges"},
+       {o.tile_bits.data, "options.tile_bits"},
+       {o.tile_index.data, "options.tile_index"}},
+      [&] {
+        return with_type(x.type, [&](auto element) {
+          const auto* const in = static_cast<const decltype(element)*>(x.data);
+          auto* const out = static_cast<u8*>(blob.data);
+          if (p.is_rotated())
+            return kernel::launch_compress_rotated<Architectures>(p, o, in, out, key, stream);
+          return kernel::launch_compress<Architectures>(p, o, in, out, key, stream);
+        });
+      });
 }
 
 /// Decompresses blob into y, on a stream. As furl::host::decompress, with the same values.

@@ -89,8 +89,7 @@ __device__ __forceinline__ void dequantize_row(const dithered_tile& dithered, in
         select_bytes(dithered.random[row], dithered.codes[row], pair == 0 ? 0x5240 : 0x7361);
     FURL_UNROLL
     for (int k = 0; k < 2; ++k) {
-      const float sum =
-          float_of(select_bytes(sums, bits_of(32768.0f), k == 0 ? 0x7410 : 0x7432));
+      const float sum = float_of(select_bytes(sums, bits_of(32768.0f), k == 0 ? 0x7410 : 0x7432));
       const float code = sub_rn(sub_rn(sum, 32768.0f), 255.0f / 512.0f);  // exact
       x[2 * pair + k] = fma_rn(code, step, lo);
     }

@@ -139,9 +139,7 @@ struct block_layout : blob_layout {
   bool is_rotated = false;  // whether the codes are
 
   /// Bytes of shared memory that the means take, before what the warps have for rotated codes.
-  FURL_HD constexpr u32 rotation_offset() const {
-    return (means.shared_bytes + 15) / 16 * 16;
-  }
+  FURL_HD constexpr u32 rotation_offset() const { return (means.shared_bytes + 15) / 16 * 16; }
 
   block_layout() = default;
 #if !defined(__CUDACC_RTC__)

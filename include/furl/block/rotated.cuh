@@ -14,6 +14,8 @@
 #include "furl/detail/device/rotated_codes.cuh"
 #include "furl/detail/device/rotated_values.cuh"
 #include "furl/detail/device/rotation.cuh"
+#include "furl/detail/number.hpp"
+#include "furl/detail/rotated.hpp"
 
 namespace furl {
 
@@ -110,9 +112,9 @@ __device__ __forceinline__ rotated_tile load_rotated_tile(i64 tile, int bits, co
     __syncwarp();
     loaded.integers = detail::restore_integers(plane, storage.signs[1][at], storage.exchange);
   }
-  const bool valid = scale - 1 < detail::first_invalid_scale - 1;
-  const float factor = float_of(scale << 16);
-  loaded.factor = valid ? add_rn(factor, factor) : float_of(scale == 0 ? 0 : f32_nan_bits);
+  const bool valid = is_scale(scale);
+  const float factor = f32_from_bf16(u16(scale));
+  loaded.factor = valid ? add_rn(factor, factor) : value_without_codes(scale);
   loaded.offset = mul_rn(loaded.factor, -0x1.8p23f);
   loaded.signs = valid ? storage.signs[0][at][lane] : 0;
   loaded.first_bias = lane % 8 == 0 ? 2 * detail::first_bias : 0;
@@ -124,8 +126,8 @@ __device__ __forceinline__ rotated_tile load_rotated_tile(i64 tile, int bits, co
 /// Shared  : none.
 /// Sync    : none.
 __device__ __forceinline__ void dequantize_unsigned_row(const rotated_tile& tile, int row,
-                                                     float (&x)[4]) {
-  constexpr u32 integer_bits = 0x4b400000u;           // 1.5 * 2^23, to whose bits v / 2 is added
+                                                        float (&x)[4]) {
+  constexpr u32 integer_bits = 0x4b400000u;  // 1.5 * 2^23, to whose bits v / 2 is added
   FURL_UNROLL
   for (int w = 0; w < 2; ++w) {
     const u32 word = tile.integers.word[row][w];

@@ -99,19 +99,6 @@ FURL_HD float div_rn(float a, float b) {
 #endif
 }
 
-/// The square root of x, rounded once.
-FURL_HD float sqrt_rn(float x) {
-#if defined(__CUDA_ARCH__)
-  float r;
-  asm("sqrt.rn.f32 %0, %1;" : "=f"(r) : "f"(x));
-  return r;
-#elif defined(__GNUC__)
-  return __builtin_sqrtf(x);
-#else
-  return ::std::sqrt(x);
-#endif
-}
-
 /// a * b + c, rounded once.
 FURL_HD float fma_rn(float a, float b, float c) {
 #if defined(__CUDA_ARCH__)

@@ -49,7 +49,8 @@ __device__ __forceinline__ u32 select_byte_signs(u32 a, u32 b, u32 selector) {
   return r;
 }
 
-/// LowFactor * low + HighFactor * high + c of the unsigned halves of a word, with factors of 8 bits.
+/// LowFactor * low + HighFactor * high + c of the unsigned halves of a word, with factors of 8
+/// bits.
 template <int LowFactor, int HighFactor>
 __device__ __forceinline__ u32 dot_halves(u32 word, u32 c) {
   constexpr int factors = (LowFactor & 0xff) | (HighFactor & 0xff) << 8;

@@ -10,6 +10,7 @@
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/rotation.cuh"
 #include "furl/detail/number.hpp"
+#include "furl/detail/rotated.hpp"
 #include "furl/types.hpp"
 
 namespace furl::detail {
@@ -81,9 +82,12 @@ __device__ __forceinline__ void rotate_tile(float (&v)[8][4],
 
 // ---- R3: sums over a block -------------------------------------------------------------------
 
-__device__ __forceinline__ float sum_tree(const float (&f)[8]) {
-  return add_rn(add_rn(add_rn(f[0], f[1]), add_rn(f[2], f[3])),
-                add_rn(add_rn(f[4], f[5]), add_rn(f[6], f[7])));
+/// Sum over the rows of a block of what each lane has in eight chains.
+__device__ __forceinline__ float sum_chains(const float (&f)[8]) {
+  float sum = tree_of_eight(f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]);
+  FURL_UNROLL
+  for (int distance = 1; distance < 8; distance *= 2) sum = add_rn(sum, shuffle_xor(sum, distance));
+  return sum;
 }
 
 /// Sum over the block of start(y) for the first and next(y, sum) for the others of each chain of
@@ -98,16 +102,13 @@ __device__ __forceinline__ float sum_over_block(const float (&y)[8][4], const St
     FURL_UNROLL
     for (int m = 1; m < 4; ++m) chain[i] = next(y[2 * m + i / 4][i % 4], chain[i]);
   }
-  float sum = sum_tree(chain);
-  FURL_UNROLL
-  for (int distance = 1; distance < 8; distance *= 2)  // of rows
-    sum = add_rn(sum, shuffle_xor(sum, distance));
-  return sum;
+  return sum_chains(chain);
 }
 
 __device__ __forceinline__ float sum_of_squares(const float (&y)[8][4]) {
   return sum_over_block(
-      y, [](float v) { return mul_rn(v, v); }, [](float v, float sum) { return fma_rn(v, v, sum); });
+      y, [](float v) { return mul_rn(v, v); },
+      [](float v, float sum) { return fma_rn(v, v, sum); });
 }
 __device__ __forceinline__ float sum_of(const float (&y)[8][4]) {
   return sum_over_block(
@@ -165,28 +166,7 @@ __device__ __forceinline__ large_elements find_large(const float (&size)[8][4], 
       halves[bit / 16] = fma_rn(large, float(1 << bit % 16), halves[bit / 16]);
     }
   }
-  float sum = sum_tree(chain);
-  FURL_UNROLL
-  for (int distance = 1; distance < 8; distance *= 2)
-    sum = add_rn(sum, shuffle_xor(sum, distance));
-  return {sum, select_bytes(halves[0], halves[1], 0x5410)};
-}
-
-/// The scale of a block as stored, and whether it has codes (R5).
-struct block_scale {
-  u32 stored;  // 16 bits
-  bool coded;  // otherwise all codes are 0
-};
-
-inline constexpr float smallest_energy = 0x1p-96f;             // below, a block is zero
-inline constexpr u32 large_factor_bits = 0x3b7dcd9au;          // K: .9957^2 / 256
-
-__device__ __forceinline__ block_scale make_scale(float energy, float projection) {
-  // Sums of squares are not negative: as integers they have their order, NaN above infinity.
-  const u32 bits = bits_of(energy) & 0x7fffffffu;
-  if (bits < bits_of(smallest_energy)) return {0, false};
-  if (bits >= f32_infinity_bits) return {nan_bits_16, false};
-  return {bf16_nearest(mul_rn(div_rn(energy, projection), 0x1p-13f)), true};
+  return {sum_chains(chain), select_bytes(halves[0], halves[1], 0x5410)};
 }
 
 /// The words of codes of a lane, by planes, and the scale of its block.
@@ -204,14 +184,13 @@ __device__ __forceinline__ rotated_codes quantize_rotated(float (&y)[8][4], int 
   float projection = sum_of(y);
   u32 low = 0;
   if (bits == 2) {
-    const large_elements large =
-        find_large(y, sqrt_rn(mul_rn(energy, float_of(large_factor_bits))));
+    const large_elements large = find_large(y, outer_threshold(energy));
     projection = fma_rn(2.0f, large.sum, projection);
     low = large.bits ^ negative;
   }
-  const block_scale scale = make_scale(energy, projection);
-  const u32 mask = scale.coded ? ~0u : 0u;
-  return {{~negative & mask, low & mask}, scale.stored};
+  const u32 scale = block_scale(energy, projection);
+  const u32 mask = is_scale(scale) ? ~0u : 0u;
+  return {{~negative & mask, low & mask}, scale};
 }
 
 }  // namespace furl::detail

@@ -11,6 +11,7 @@
 #include "furl/block/rotated.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
+#include "furl/detail/device/decompress_kernels.cuh"
 #include "furl/detail/device/kernels.cuh"
 #include "furl/detail/device/launch.cuh"
 
@@ -18,8 +19,8 @@ FURL_HIDDEN_BEGIN
 
 namespace furl::kernel {
 
-/// Calls function(tile) for the tiles of the calling warp, whose signs are in the storage then: runs
-/// of `run` tiles, 1 or tiles_per_draw, that the warps of a grid take in turns.
+/// Calls function(tile) for the tiles of the calling warp, whose signs are in the storage then:
+/// runs of `run` tiles, 1 or tiles_per_draw, that the warps of a grid take in turns.
 template <class Storage, class Function>
 __device__ __forceinline__ void for_each_rotated_tile(i64 num_tiles, int run, random_key key,
                                                       Storage& storage, const Function& function) {
@@ -48,8 +49,7 @@ __global__ void __launch_bounds__(block_threads, 7)
 /// Restores elements, without means.
 template <class T, output Output, class Architectures>
 __global__ void __launch_bounds__(block_threads, Output == output::accumulate ? 6 : 7)
-    decompress_rotated(blob_layout layout, int run, const u8* blob, T* y,
-                       key_argument key_source) {
+    decompress_rotated(blob_layout layout, int run, const u8* blob, T* y, key_argument key_source) {
   __shared__ decompress_rotation_storage of_warps[warps_per_block];
   decompress_rotation_storage& storage = of_warps[warp_index()];
   for_each_rotated_tile(layout.num_tiles, run, key_source.get(), storage, [&](i64 tile) {

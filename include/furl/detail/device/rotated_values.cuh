@@ -5,9 +5,9 @@
 // ONE WARP. From rotated codes to values (FORMAT.md, R8). Until the last step these are integers,
 // exact in any order of operations, several in a word.
 //
-// An integer v that is a sum or difference of n levels q = 2 code - M, where M = 2^bits - 1, is kept
-// as u = (v + n M) / 2, the same sum of codes with n M / 2 added for every subtraction: 0 to n M, in
-// a field of bits that is just wide enough. As n doubles, so do the fields.
+// An integer v that is a sum or difference of n levels q = 2 code - M, where M = 2^bits - 1, is
+// kept as u = (v + n M) / 2, the same sum of codes with n M / 2 added for every subtraction: 0 to n
+// M, in a field of bits that is just wide enough. As n doubles, so do the fields.
 
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
@@ -151,9 +151,6 @@ struct rotated_integers {
   u32 word[8][2];  // row, columns 0 and 1 or 2 and 3
 };
 
-/// The scale 2^100: none is as large (R5).
-inline constexpr u32 first_invalid_scale = 0x7180;
-
 inline constexpr u32 first_bias = 128 * 128;  // that of a byte, summed over half of a block
 
 template <int Bits, int Words>
@@ -180,8 +177,8 @@ __device__ __forceinline__ rotated_integers restore_integers(
   // All outputs of the transform get what its first input is given.
   v.word[0][0] += 0x80008000u;
   FURL_UNROLL
-  for (int r = 0; r < 8; ++r) add_and_subtract(v.word[r][0], v.word[r][1]);  // columns 2 apart
-  transform_first(v.word);                                                 // rows
+  for (int r = 0; r < 8; ++r) butterfly(v.word[r][0], v.word[r][1]);  // columns 2 apart
+  transform_first(v.word);                                            // rows
   return v;
 }
 

@@ -15,6 +15,7 @@
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/number.hpp"
 #include "furl/detail/quantize.hpp"
+#include "furl/detail/rotated.hpp"
 #include "furl/types.hpp"
 
 namespace furl {
@@ -26,8 +27,8 @@ inline constexpr int tiles_per_draw = 4;
 /// Words : of values that lanes exchange. Tiles : whose signs are kept, tiles_per_draw or 1.
 template <int Words, int Tiles>
 struct rotation_storage {
-  static constexpr int num_words = Words;      // see above
-  alignas(16) u32 exchange[Words];             // values
+  static constexpr int num_words = Words;         // see above
+  alignas(16) u32 exchange[Words];                // values
   alignas(16) u32 signs[2][Tiles][warp_threads];  // of R1 and R2b, by tile and lane
 
   /// Where the signs of a tile are.
@@ -63,9 +64,6 @@ namespace detail {
 
 // ---- Signs -----------------------------------------------------------------------------------
 
-/// The two words of signs follow from counters this many tiles apart (FORMAT.md, R2b).
-inline constexpr u64 second_signs_tiles = u64(1) << 57;
-
 /// Draws the signs of a tile, and of the others from the same counter if they are kept.
 /// Threads : one warp, all lanes with the same tile and key.
 /// Sync    : within the warp, before. Another is due before lanes read those of others.
@@ -77,7 +75,7 @@ __device__ __forceinline__ void draw_signs(i64 tile, random_key key,
   __syncwarp();
   FURL_UNROLL
   for (int second = 0; second < 2; ++second) {
-    const u64 random_tile = draw / 2 + (second != 0 ? second_signs_tiles : 0);
+    const u64 random_tile = draw / 2 + (second != 0 ? second_rotation_tile : 0);
     const philox_block words = random_words(random_tile, u32(draw % 2), u32(lane), key);
     if constexpr (Tiles == 1) {
       const u32 low = tile % 2 == 0 ? words.word[0] : words.word[1];
@@ -101,16 +99,12 @@ __device__ __forceinline__ u32 flip_signs(u32 x, u32 word) {
   return x ^ (word & 0x80008000u);
 }
 
-/// Flips the signs of a row's four elements where their bits of a word of signs are set: those of
-/// columns 0 to 3 are bits 0, 16, 1 and 17 of the row's place, 2 * row.
+/// Flips the signs of a row's four elements where their bits of a word of signs are set.
 __device__ __forceinline__ void flip_row(u32 signs, int row, float (&x)[4]) {
   FURL_UNROLL
-  for (int k = 0; k < 4; ++k) {
-    const int bit = 2 * row + k / 2 + 16 * (k % 2);
-    x[k] = flip_sign(x[k], signs << (31 - bit));
-  }
+  for (int k = 0; k < 4; ++k) x[k] = flip_sign(x[k], signs << (31 - sign_bit(row, k)));
 }
-/// The same of 16-bit elements, two at once.
+/// The same of 16-bit elements, two at once: their bits are 16 apart.
 __device__ __forceinline__ void flip_row(u32 signs, int row, u32 (&x)[2]) {
   FURL_UNROLL
   for (int w = 0; w < 2; ++w) x[w] = flip_signs(x[w], signs << (15 - 2 * row - w));
@@ -124,16 +118,12 @@ __device__ __forceinline__ u32 rotate_left(u32 word, int count) {
 // ---- Sums and differences --------------------------------------------------------------------
 
 /// (a, b) becomes (a + b, a - b).
-__device__ __forceinline__ void add_and_subtract(float& a, float& b) {
-  const float difference = sub_rn(a, b);
-  a = add_rn(a, b);
-  b = difference;
+__device__ __forceinline__ void butterfly(u32& a, u32& b) {
+  const u32 sum = a + b;
+  b = a - b;
+  a = sum;
 }
-__device__ __forceinline__ void add_and_subtract(u32& a, u32& b) {
-  const u32 difference = a - b;
-  a += b;
-  b = difference;
-}
+using furl::butterfly;
 
 /// The transform along the first index: distances 1, 2, 4.
 template <class Value, int Columns>
@@ -144,7 +134,7 @@ __device__ __forceinline__ void transform_first(Value (&v)[8][Columns]) {
     for (int i = 0; i < 8; ++i) {
       if ((i & distance) != 0) continue;
       FURL_UNROLL
-      for (int k = 0; k < Columns; ++k) add_and_subtract(v[i][k], v[i + distance][k]);
+      for (int k = 0; k < Columns; ++k) butterfly(v[i][k], v[i + distance][k]);
     }
   }
 }
@@ -152,12 +142,7 @@ __device__ __forceinline__ void transform_first(Value (&v)[8][Columns]) {
 /// The transform along the second index: distances 1, 2.
 __device__ __forceinline__ void transform_second(float (&v)[8][4]) {
   FURL_UNROLL
-  for (int i = 0; i < 8; ++i) {
-    add_and_subtract(v[i][0], v[i][1]);
-    add_and_subtract(v[i][2], v[i][3]);
-    add_and_subtract(v[i][0], v[i][2]);
-    add_and_subtract(v[i][1], v[i][3]);
-  }
+  for (int i = 0; i < 8; ++i) butterflies(v[i][0], v[i][1], v[i][2], v[i][3]);
 }
 
 // ---- Vectors in shared memory ----------------------------------------------------------------
