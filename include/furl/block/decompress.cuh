@@ -84,13 +84,11 @@ __device__ __forceinline__ void dequantize_row(const dithered_tile& dithered, in
   const float step = shuffle_in_eight(dithered.group.y, row);
   FURL_UNROLL
   for (int pair = 0; pair < 2; ++pair) {
-    // 256 code + 255 - u, twice, and each as the last bits of 2^15.
-    const u32 sums =
+    const u32 sums =  // 256 code + 255 - u, of two elements
         select_bytes(dithered.random[row], dithered.codes[row], pair == 0 ? 0x5240 : 0x7361);
     FURL_UNROLL
     for (int k = 0; k < 2; ++k) {
-      const float sum = float_of(select_bytes(sums, bits_of(32768.0f), k == 0 ? 0x7410 : 0x7432));
-      const float code = sub_rn(sub_rn(sum, 32768.0f), 255.0f / 512.0f);  // exact
+      const float code = sub_rn(half_to_f32(sums, u32(k)), 255.0f / 512.0f);  // exact
       x[2 * pair + k] = fma_rn(code, step, lo);
     }
   }

@@ -66,6 +66,13 @@ __device__ __forceinline__ float byte_to_f32(u32 word, u32 index) {
   return sub_rn(r, 8388608.0f);
 }
 
+/// Half `index` of a word over 256 as a float, exactly: it becomes the last bits of 2^15.
+__device__ __forceinline__ float half_to_f32(u32 word, u32 index) {
+  float r;
+  asm("prmt.b32 %0, %1, 0x47000000, %2;" : "=f"(r) : "r"(word), "r"(0x7410u + 0x22u * index));
+  return sub_rn(r, 32768.0f);
+}
+
 /// @{
 /// chooser < 0 ? b : a, without a branch.
 __device__ __forceinline__ u32 choose(int chooser, u32 a, u32 b) {

@@ -88,8 +88,9 @@ __global__ void __launch_bounds__(block_compress<Path>::max_threads, detail::min
 
 #if !defined(__CUDACC_RTC__)
 
-/// Warps that keep a large device busy. With fewer, they draw random words for one tile each.
-inline constexpr i64 enough_warps = 4096;
+/// Warps that are enough for a large device. Where there would be fewer, each takes one tile at a
+/// time and draws random words for it alone: two instructions per element more.
+inline constexpr i64 enough_warps = 1024;
 
 inline int rotated_run(i64 num_tiles) {
   return num_tiles >= enough_warps * tiles_per_draw ? tiles_per_draw : 1;
