@@ -154,10 +154,11 @@ u64 scale_position(const layout& places, i64 tile, int block) {
   return places.meta + 2 * (4 * u64(tile) + u64(block));
 }
 
-int parity(int x) {
-  int sum = 0;
-  for (; x != 0; x /= 2) sum += x % 2;
-  return sum % 2;
+/// Whether an entry of the Walsh-Hadamard matrix is -1: its indices share an odd number of bits.
+bool is_negative(int i, int j) {
+  int common = i & j;
+  for (const int half : {4, 2, 1}) common ^= common >> half;
+  return (common & 1) != 0;
 }
 
 /// R8 up to the scale: v of a block's integers q.
@@ -167,7 +168,7 @@ std::array<std::array<i64, 32>, 8> restore(const std::array<std::array<i64, 32>,
   for (int r = 0; r < 8; ++r)
     for (int c = 0; c < 32; ++c) {
       for (int j = 0; j < 32; ++j)
-        rows[n(r)][n(c)] += parity(c & j) == 0 ? q[n(r)][n(j)] : -q[n(r)][n(j)];
+        rows[n(r)][n(c)] += is_negative(c, j) ? -q[n(r)][n(j)] : q[n(r)][n(j)];
       if (changes_sign(tile, r, begin + c, 1, key)) rows[n(r)][n(c)] = -rows[n(r)][n(c)];
     }
   std::array<std::array<i64, 32>, 8> v{};
@@ -176,7 +177,7 @@ std::array<std::array<i64, 32>, 8> restore(const std::array<std::array<i64, 32>,
       for (int s = 0; s < 8; ++s)
         for (int j = 0; j < 32; ++j)
           v[n(r)][n(c)] +=
-              (parity(r & s) + parity(c & j)) % 2 == 0 ? rows[n(s)][n(j)] : -rows[n(s)][n(j)];
+              is_negative(32 * r + c, 32 * s + j) ? -rows[n(s)][n(j)] : rows[n(s)][n(j)];
   return v;
 }
 

@@ -54,9 +54,11 @@ FURL_HD void butterfly(float& a, float& b) {
   b = sub_rn(a, b);
   a = sum;
 }
-FURL_HD void butterfly(int& a, int& b) {
-  const int sum = a + b;
-  b = a - b;
+/// On integers modulo a power of two: their type's width is enough for all sums.
+template <class Integer>
+FURL_HD void butterfly(Integer& a, Integer& b) {
+  const Integer sum = Integer(a + b);
+  b = Integer(a - b);
   a = sum;
 }
 

@@ -10,6 +10,7 @@
 // block plus the row. A block has 32 columns; the array of those is called by columns.
 
 #include "furl/config.hpp"
+#include "furl/detail/host/tile.hpp"
 #include "furl/detail/rotated.hpp"
 #include "furl/types.hpp"
 
@@ -42,13 +43,12 @@ inline float change_sign(float x, u32 sign_on_top) {
 template <int Step, int Count, class T>
 void transform_eights(T* x) {
   for (int i = 0; i < Count; ++i) {
-    using number = decltype(x[0] + x[0]);
-    number a0 = x[i], a1 = x[i + Step], a2 = x[i + 2 * Step], a3 = x[i + 3 * Step];
-    number a4 = x[i + 4 * Step], a5 = x[i + 5 * Step], a6 = x[i + 6 * Step], a7 = x[i + 7 * Step];
+    T a0 = x[i], a1 = x[i + Step], a2 = x[i + 2 * Step], a3 = x[i + 3 * Step];
+    T a4 = x[i + 4 * Step], a5 = x[i + 5 * Step], a6 = x[i + 6 * Step], a7 = x[i + 7 * Step];
     butterflies(a0, a1, a2, a3, a4, a5, a6, a7);
-    x[i] = T(a0), x[i + Step] = T(a1), x[i + 2 * Step] = T(a2), x[i + 3 * Step] = T(a3);
-    x[i + 4 * Step] = T(a4), x[i + 5 * Step] = T(a5), x[i + 6 * Step] = T(a6);
-    x[i + 7 * Step] = T(a7);
+    x[i] = a0, x[i + Step] = a1, x[i + 2 * Step] = a2, x[i + 3 * Step] = a3;
+    x[i + 4 * Step] = a4, x[i + 5 * Step] = a5, x[i + 6 * Step] = a6;
+    x[i + 7 * Step] = a7;
   }
 }
 
@@ -56,10 +56,9 @@ void transform_eights(T* x) {
 template <int Step, int Count, class T>
 void transform_fours(T* x) {
   for (int i = 0; i < Count; ++i) {
-    using number = decltype(x[0] + x[0]);
-    number a0 = x[i], a1 = x[i + Step], a2 = x[i + 2 * Step], a3 = x[i + 3 * Step];
+    T a0 = x[i], a1 = x[i + Step], a2 = x[i + 2 * Step], a3 = x[i + 3 * Step];
     butterflies(a0, a1, a2, a3);
-    x[i] = T(a0), x[i + Step] = T(a1), x[i + 2 * Step] = T(a2), x[i + 3 * Step] = T(a3);
+    x[i] = a0, x[i + Step] = a1, x[i + 2 * Step] = a2, x[i + 3 * Step] = a3;
   }
 }
 
@@ -148,14 +147,27 @@ inline void rotate_columns(float* __restrict by_columns, const u32* __restrict s
 using i8 = signed char;
 using i16 = short;
 
-/// All ones in lanes whose elements in column 4 j + k of a block change their signs.
-inline void negative_lanes(const u32* signs, int j, int k, i16* __restrict out) {
-  for (int block = 0; block < blocks_per_tile; ++block) {
-    const u16 word = u16(signs[8 * block + j] >> (16 * (k & 1)));
-    for (int r = 0; r < rows_per_tile; ++r) {
-      const u16 bit = u16(1u << (2 * r + (k >> 1)));
-      out[block * rows_per_tile + r] = i16((word & bit) != 0 ? -1 : 0);
+/// The signs of the second rotation as bytes: the one of lane 8 s + r at (h, j, lane) has those of
+/// columns 4 j + h and 4 j + h + 2 of block s and of row r in its bits 2 (r mod 4) and one above.
+inline void spread_bytes(const u32* __restrict signs, u8* __restrict out) {
+  for (int h = 0; h < 2; ++h) {
+    for (int j = 0; j < 8; ++j) {
+      for (int block = 0; block < blocks_per_tile; ++block) {
+        const u32 word = signs[8 * block + j] >> (16 * h);
+        const u64 rows = u64(word & 0xffu) | u64(word >> 8 & 0xffu) << 32;
+        store_at(out, ((h * 8) + j) * blocks_per_tile + block, rows * 0x01010101u);
+      }
     }
+  }
+}
+
+/// Changes signs of levels of a column: where a byte has the bit of its lane.
+inline void change_levels(const u8* __restrict bytes, const u8* __restrict bit_of_lane,
+                          i8* __restrict levels) {
+  for (int lane = 0; lane < tile_lanes; ++lane) {
+    const u8 bit = bit_of_lane[lane];
+    const i8 negative = i8((bytes[lane] & bit) == bit ? -1 : 0);
+    levels[lane] = i8((levels[lane] ^ negative) - negative);
   }
 }
 
@@ -163,21 +175,23 @@ inline void negative_lanes(const u32* signs, int j, int k, i16* __restrict out) 
 /// what both rotations but for their rows have made of them.
 inline void restore_columns(i8* __restrict levels, const u32* __restrict signs,
                             i16* __restrict by_columns) {
+  alignas(64) u8 spread[2 * 8 * tile_lanes];
+  alignas(64) u8 bits[2][tile_lanes];  // of columns 4 j + h and 4 j + h + 2
+  spread_bytes(signs, spread);
+  for (int lane = 0; lane < tile_lanes; ++lane) {
+    bits[0][lane] = u8(1 << (2 * (lane % 4)));
+    bits[1][lane] = u8(2 << (2 * (lane % 4)));
+  }
   transform_eights<4 * tile_lanes, 4 * tile_lanes>(levels);
   for (int j = 0; j < 8; ++j) {
-    i8* const from = levels + j * 4 * tile_lanes;
-    i16* const to = by_columns + j * 4 * tile_lanes;
-    transform_fours<tile_lanes, tile_lanes>(from);
-    for (int k = 0; k < 4; ++k) {
-      alignas(64) i16 negative[tile_lanes];
-      negative_lanes(signs, j, k, negative);
-      for (int lane = 0; lane < tile_lanes; ++lane) {
-        const i16 level = from[k * tile_lanes + lane];
-        to[k * tile_lanes + lane] = i16((level ^ negative[lane]) - negative[lane]);
-      }
-    }
-    transform_fours<tile_lanes, tile_lanes>(to);
+    i8* const column = levels + j * 4 * tile_lanes;
+    transform_fours<tile_lanes, tile_lanes>(column);
+    for (int k = 0; k < 4; ++k)
+      change_levels(spread + (k % 2 * 8 + j) * tile_lanes, bits[k / 2], column + k * tile_lanes);
   }
+  for (int i = 0; i < tile_elements; ++i) by_columns[i] = levels[i];
+  for (int j = 0; j < 8; ++j)
+    transform_fours<tile_lanes, tile_lanes>(by_columns + j * 4 * tile_lanes);
   transform_eights<4 * tile_lanes, 4 * tile_lanes>(by_columns);
 }
 
@@ -191,16 +205,19 @@ inline void to_rows(const i16* __restrict by_columns, i16* __restrict rows) {
       __m128i a[8];
       __m128i b[8];
       const auto interleave = [](const __m128i(&in)[8], __m128i(&out)[8]) {
+        FURL_UNROLL
         for (int i = 0; i < 4; ++i) {
           out[2 * i] = _mm_unpacklo_epi16(in[i], in[i + 4]);
           out[2 * i + 1] = _mm_unpackhi_epi16(in[i], in[i + 4]);
         }
       };
+      FURL_UNROLL
       for (int i = 0; i < 8; ++i)
         a[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * tile_lanes));
       interleave(a, b);
       interleave(b, a);
       interleave(a, b);
+      FURL_UNROLL
       for (int r = 0; r < 8; ++r)
         _mm_storeu_si128(reinterpret_cast<__m128i*>(to + r * row_elements), b[r]);
 #else
@@ -218,11 +235,11 @@ inline void restore_rows(const i16* __restrict rows, const float* __restrict sca
   for (int l = 0; l < words_per_row; ++l)
     for (int k = 0; k < 4; ++k) on_top[4 * l + k] = signs[l] << sign_shift(k);
   for (int c = 0; c < row_elements; ++c) {
-    const auto load = [&](int row) { return int(rows[row * row_elements + c]); };
-    int a0 = load(0), a1 = load(1), a2 = load(2), a3 = load(3);
-    int a4 = load(4), a5 = load(5), a6 = load(6), a7 = load(7);
+    const auto load = [&](int row) { return rows[row * row_elements + c]; };
+    i16 a0 = load(0), a1 = load(1), a2 = load(2), a3 = load(3);
+    i16 a4 = load(4), a5 = load(5), a6 = load(6), a7 = load(7);
     butterflies(a0, a1, a2, a3, a4, a5, a6, a7);
-    const auto store = [&](int row, int a) {
+    const auto store = [&](int row, i16 a) {
       const float value = mul_rn(float(a), scale[c]);
       out[row * row_elements + c] = change_sign(value, on_top[c] << row_shift(row));
     };

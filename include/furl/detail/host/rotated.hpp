@@ -50,6 +50,61 @@ constexpr int code_bit(int q, int i) {
   return 2 * q + i / 4 + 8 * (i % 4);
 }
 
+/// Of the four numbers of every lane in columns with the same i: the last two stages, and sums of
+/// their squares and magnitudes.
+inline void finish_columns(float* __restrict x, float* __restrict squares,
+                           float* __restrict magnitudes) {
+  for (int lane = 0; lane < tile_lanes; ++lane) {
+    float a0 = x[lane], a1 = x[lane + tile_lanes];
+    float a2 = x[lane + 2 * tile_lanes], a3 = x[lane + 3 * tile_lanes];
+    butterflies(a0, a1, a2, a3);
+    x[lane] = a0, x[lane + tile_lanes] = a1;
+    x[lane + 2 * tile_lanes] = a2, x[lane + 3 * tile_lanes] = a3;
+    squares[lane] = fma_rn(a3, a3, fma_rn(a2, a2, fma_rn(a1, a1, mul_rn(a0, a0))));
+    magnitudes[lane] =
+        add_rn(add_rn(add_rn(magnitude(a0), magnitude(a1)), magnitude(a2)), magnitude(a3));
+  }
+}
+
+/// Sets a bit of every lane's word where its number is not negative.
+inline void put_signs(const float* __restrict x, int bit, u32* __restrict plane) {
+  for (int lane = 0; lane < tile_lanes; ++lane)
+    plane[lane] |= (~bits_of(x[lane]) & 0x80000000u) >> (31 - bit);
+}
+
+/// Inverts a bit of every lane's word where its number is large, and keeps that number's magnitude,
+/// or 0.
+inline void put_large(const float* __restrict x, const int* __restrict threshold, int bit,
+                      float* __restrict large, u32* __restrict plane) {
+  for (int lane = 0; lane < tile_lanes; ++lane) {
+    // Bit patterns of what is not negative have its order.
+    const int size = int(bits_of(x[lane]) & 0x7fffffffu);
+    const u32 mask = size >= threshold[lane] ? ~0u : 0u;
+    large[lane] = float_of(u32(size) & mask);
+    plane[lane] ^= (mask & 1u) << bit;
+  }
+}
+
+/// Sums of the four numbers of every lane.
+inline void add_fours(const float* __restrict x, float* __restrict sums) {
+  for (int lane = 0; lane < tile_lanes; ++lane)
+    sums[lane] = add_rn(add_rn(add_rn(x[lane], x[lane + tile_lanes]), x[lane + 2 * tile_lanes]),
+                        x[lane + 3 * tile_lanes]);
+}
+
+/// Adds a weight to the levels of a column, or subtracts it, by a bit of every lane's byte.
+inline void add_level(const u8* __restrict bytes, u8 bit, int weight, i8* __restrict levels) {
+  for (int lane = 0; lane < tile_lanes; ++lane) {
+    const i8 set = i8((bytes[lane] & bit) == bit ? 2 * weight : 0);
+    levels[lane] = i8(levels[lane] + set - weight);
+  }
+}
+
+/// Byte k of every lane's word.
+inline void take_byte(const u32* __restrict words, int k, u8* __restrict bytes) {
+  for (int lane = 0; lane < tile_lanes; ++lane) bytes[lane] = u8(words[lane] >> (8 * k));
+}
+
 class rotated_compressor {
  public:
   rotated_compressor(random_key key, int bits, rotation_scratch& scratch)
@@ -88,65 +143,36 @@ class rotated_compressor {
  private:
   /// The last two stages, with partial sums of squares and of magnitudes.
   void finish_rotation() {
-    for (int i = 0; i < 8; ++i) {
-      float* __restrict const x = scratch_.by_columns + i * column_step;
-      float* __restrict const squares = scratch_.squares + i * tile_lanes;
-      float* __restrict const magnitudes = scratch_.magnitudes + i * tile_lanes;
-      for (int lane = 0; lane < tile_lanes; ++lane) {
-        float a0 = x[lane], a1 = x[lane + tile_lanes];
-        float a2 = x[lane + 2 * tile_lanes], a3 = x[lane + 3 * tile_lanes];
-        butterflies(a0, a1, a2, a3);
-        x[lane] = a0, x[lane + tile_lanes] = a1;
-        x[lane + 2 * tile_lanes] = a2, x[lane + 3 * tile_lanes] = a3;
-        squares[lane] = fma_rn(a3, a3, fma_rn(a2, a2, fma_rn(a1, a1, mul_rn(a0, a0))));
-        magnitudes[lane] =
-            add_rn(add_rn(add_rn(magnitude(a0), magnitude(a1)), magnitude(a2)), magnitude(a3));
-      }
-    }
+    for (int i = 0; i < 8; ++i)
+      finish_columns(scratch_.by_columns + i * column_step, scratch_.squares + i * tile_lanes,
+                     scratch_.magnitudes + i * tile_lanes);
   }
 
   /// One bit: set where the number is not negative.
-  void code_signs(u32* __restrict plane) const {
+  void code_signs(u32* plane) const {
     for (int lane = 0; lane < tile_lanes; ++lane) plane[lane] = 0;
-    for (int i = 0; i < 8; ++i) {
-      for (int q = 0; q < 4; ++q) {
-        const float* const x = scratch_.by_columns + i * column_step + q * tile_lanes;
-        const int shift = 31 - code_bit(q, i);
-        for (int lane = 0; lane < tile_lanes; ++lane)
-          plane[lane] |= (~bits_of(x[lane]) & 0x80000000u) >> shift;
-      }
-    }
+    for (int i = 0; i < 8; ++i)
+      for (int q = 0; q < 4; ++q)
+        put_signs(scratch_.by_columns + i * column_step + q * tile_lanes, code_bit(q, i), plane);
   }
 
   /// Two bits, and partial sums of the magnitudes of what has an outer level.
   void code_pairs(const float (&energy)[blocks_per_tile], u32* __restrict planes) {
     alignas(64) int threshold[tile_lanes];
-    alignas(64) u32 large[4][tile_lanes];
+    alignas(64) float large[4][tile_lanes];
     for (int block = 0; block < blocks_per_tile; ++block) {
       const int of_block = int(bits_of(outer_threshold(energy[block])));
       for (int row = 0; row < rows_per_tile; ++row)
         threshold[block * rows_per_tile + row] = of_block;
     }
     code_signs(planes);
-    u32* __restrict const low = planes + tile_lanes;
+    u32* const low = planes + tile_lanes;
     for (int lane = 0; lane < tile_lanes; ++lane) low[lane] = ~planes[lane];
     for (int i = 0; i < 8; ++i) {
-      for (int q = 0; q < 4; ++q) {
-        const float* const x = scratch_.by_columns + i * column_step + q * tile_lanes;
-        const int bit = code_bit(q, i);
-        for (int lane = 0; lane < tile_lanes; ++lane) {
-          // Bit patterns of what is not negative have its order.
-          const int size = int(bits_of(x[lane]) & 0x7fffffffu);
-          const u32 mask = size >= threshold[lane] ? ~0u : 0u;
-          large[q][lane] = u32(size) & mask;
-          low[lane] ^= (mask & 1u) << bit;
-        }
-      }
-      float* __restrict const sums = scratch_.magnitudes + i * tile_lanes;
-      for (int lane = 0; lane < tile_lanes; ++lane)
-        sums[lane] = add_rn(add_rn(add_rn(float_of(large[0][lane]), float_of(large[1][lane])),
-                                   float_of(large[2][lane])),
-                            float_of(large[3][lane]));
+      for (int q = 0; q < 4; ++q)
+        put_large(scratch_.by_columns + i * column_step + q * tile_lanes, threshold, code_bit(q, i),
+                  large[q], low);
+      add_fours(large[0], scratch_.magnitudes + i * tile_lanes);
     }
   }
 
@@ -176,8 +202,10 @@ class rotated_decompressor {
     restore_columns(levels, signs_.of_second(), by_columns);
     to_rows(by_columns, rows);
     const u8* const first = scales + tile * blocks_per_tile * i64(sizeof(u16));
-    for (int c = 0; c < row_elements; ++c)
-      scale[c] = f32_from_bf16(load_at<u16>(first, c / block_columns));
+    for (int block = 0; block < blocks_per_tile; ++block) {
+      const float of_block = f32_from_bf16(load_at<u16>(first, block));
+      for (int c = 0; c < block_columns; ++c) scale[block * block_columns + c] = of_block;
+    }
     restore_rows(rows, scale, signs_.of_first(), values);
     for (int block = 0; block < blocks_per_tile; ++block) {
       const u16 stored = load_at<u16>(first, block);
@@ -187,21 +215,16 @@ class rotated_decompressor {
 
  private:
   /// 2 code - (2^bits - 1), by columns.
-  void load_levels(const u8* codes, i8* __restrict levels) const {
+  void load_levels(const u8* codes, i8* levels) const {
+    ::std::memset(levels, 0, tile_elements);
     for (int plane = 0; plane < bits_; ++plane) {
-      const int weight = 1 << (bits_ - 1 - plane);
+      alignas(64) u32 words[tile_lanes];
+      alignas(64) u8 bytes[tile_lanes];  // of columns 4 j + k
+      ::std::memcpy(words, codes + plane * row_elements, sizeof words);
       for (int k = 0; k < 4; ++k) {
-        alignas(64) u8 bytes[tile_lanes];  // of columns 4 j + k
-        for (int lane = 0; lane < tile_lanes; ++lane)
-          bytes[lane] = codes[plane * row_elements + 4 * lane + k];
-        for (int j = 0; j < 8; ++j) {
-          const u8 bit = u8(1u << j);
-          i8* const out = levels + (4 * j + k) * tile_lanes;
-          for (int lane = 0; lane < tile_lanes; ++lane) {
-            const i8 sign = (bytes[lane] & bit) != 0 ? i8(weight) : i8(-weight);
-            out[lane] = plane == 0 ? sign : i8(out[lane] + sign);
-          }
-        }
+        take_byte(words, k, bytes);
+        for (int j = 0; j < 8; ++j)
+          add_level(bytes, u8(1 << j), 1 << (bits_ - 1 - plane), levels + (4 * j + k) * tile_lanes);
       }
     }
   }
