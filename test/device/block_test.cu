@@ -138,8 +138,8 @@ TEST(block, GridsOfAnySizeWriteTheSameRotatedCodes) {
     for (const int run : {1, tiles_per_draw}) {
       const device_buffer blob(p.size_bytes());
       const device_buffer y(x.size() * 4);
-      kernel::compress_rotated<float, kernel::architectures><<<blocks, kernel::block_threads>>>(
-          layout, run, in.as<const float>(), blob.data(), key);
+      kernel::compress_rotated<float, kernel::architectures>
+          <<<blocks, kernel::block_threads>>>(layout, run, in.as<const float>(), blob.data(), key);
       kernel::decompress_rotated<float, kernel::output::replace, kernel::architectures>
           <<<blocks, kernel::block_threads>>>(layout, run, blob.data(), y.as<float>(), key);
       auto written = blob.bytes();

@@ -159,7 +159,7 @@ TEST(matrix, Rotated) {
       }
     }
   }
-  const i64 many = 4 * 4096 * tile_elements + 5000;
+  const i64 many = 4 * 1024 * tile_elements + 5000;
   all.run(*plan::make(rotated_codec(1), {many}), dtype::bf16, 0, false);
   RecordProperty("plans", all.count);
 }

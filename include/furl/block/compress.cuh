@@ -285,7 +285,7 @@ class block_compress {
                                                    u8* blob) const {
     subtract_means(v, blob);
     small_rotation_storage& storage = detail::storage_of_warp(layout_, shared_);
-    detail::draw_signs(run_.tile, key, storage);
+    draw_signs(run_.tile, key, storage);
     compress_rotated_tile(layout_, run_.tile, run_.count, v, storage, blob);
   }
 

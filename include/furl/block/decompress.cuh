@@ -225,7 +225,7 @@ class block_decompress {
   __device__ __forceinline__ void for_each_rotated_row(random_key key,
                                                        const Function& function) const {
     small_rotation_storage& storage = detail::storage_of_warp(layout_, shared_);
-    detail::draw_signs(run_.tile, key, storage);
+    draw_signs(run_.tile, key, storage);
     for_each_row_of(load_rotated_tile(layout_, run_.tile, blob_, storage), function);
   }
 

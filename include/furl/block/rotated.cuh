@@ -81,7 +81,7 @@ struct rotated_tile {
   float factor;                       // of v / 2: twice the scale; 0 or NaN for special blocks
   float offset;                       // factor * -1.5 * 2^23, which is exact
   u32 signs;                          // of the elements (R1); none for special blocks
-  u32 first_bias;                     // of row 0, column 0
+  u32 first_bias;                     // of row 0 and the first column (rotated_integers)
 };
 
 /// Loads a rotated tile from any place.
@@ -117,7 +117,7 @@ __device__ __forceinline__ rotated_tile load_rotated_tile(i64 tile, int bits, co
   loaded.factor = valid ? add_rn(factor, factor) : value_without_codes(scale);
   loaded.offset = mul_rn(loaded.factor, -0x1.8p23f);
   loaded.signs = valid ? storage.signs[0][at][lane] : 0;
-  loaded.first_bias = lane % 8 == 0 ? 2 * detail::first_bias : 0;
+  loaded.first_bias = lane % 8 == 0 ? detail::bias_of_first : 0;
   return loaded;
 }
 
@@ -131,7 +131,7 @@ __device__ __forceinline__ void dequantize_unsigned_row(const rotated_tile& tile
   FURL_UNROLL
   for (int w = 0; w < 2; ++w) {
     const u32 word = tile.integers.word[row][w];
-    const u32 bias = 2 * 32768 + (row == 0 && w == 0 ? tile.first_bias : 0);
+    const u32 bias = 2 * detail::bias_of_halves + (row == 0 && w == 0 ? tile.first_bias : 0);
     const u32 sum = dot_halves<1, 1>(word, integer_bits - bias);
     const u32 difference = dot_halves<1, -1>(word, integer_bits);
     x[2 * w] = fma_rn(float_of(sum), tile.factor, tile.offset);
@@ -161,6 +161,23 @@ __device__ __forceinline__ u64 scales_of(const blob_layout& layout, i64 tile) {
 /// Everything else is as for compress_rotated_tile to any place.
 /// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
 /// Post    : the tile's codes and scales are written, and by tile 0 what pads the blob's parts.
+/// @code
+/// // Compresses the squares of x to rotated codes: <<<any, 128>>>.
+/// __global__ void compress_rotated_squares(furl::blob_layout layout, const float* x,
+///                                          unsigned char* blob, furl::random_key key) {
+///   using namespace furl;
+///   __shared__ small_rotation_storage of_warps[4];
+///   small_rotation_storage& storage = of_warps[warp_index()];
+///   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+///     const int count = elements_in_tile(layout.num_elements, tile);
+///     tile_fragment<float> values;
+///     load_tile(x + tile * tile_elements, count, values);
+///     for_each_element(values, [](int, float& value) { value *= value; });
+///     draw_signs(tile, key, storage);
+///     compress_rotated_tile(layout, tile, count, values, storage, blob);
+///   }
+/// }
+/// @endcode
 template <class T, class Storage>
 __device__ __forceinline__ void compress_rotated_tile(const blob_layout& layout, i64 tile,
                                                       int count, tile_fragment<T>& x,
@@ -173,6 +190,22 @@ __device__ __forceinline__ void compress_rotated_tile(const blob_layout& layout,
 /// Loads a tile from its place in the blob of a rotated plan. Everything else is as for
 /// load_rotated_tile from any place.
 /// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
+/// @code
+/// // Restores what compress_rotated_squares has compressed: <<<any, 128>>>.
+/// __global__ void restore_rotated(furl::blob_layout layout, const unsigned char* blob, float* y,
+///                                 furl::random_key key) {
+///   using namespace furl;
+///   __shared__ small_rotation_storage of_warps[4];
+///   small_rotation_storage& storage = of_warps[warp_index()];
+///   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+///     draw_signs(tile, key, storage);
+///     const rotated_tile loaded = load_rotated_tile(layout, tile, blob, storage);
+///     tile_fragment<float> values;
+///     for (int row = 0; row < rows_per_tile; ++row) dequantize_row(loaded, row, values.word[row]);
+///     store_tile(y + tile * tile_elements, elements_in_tile(layout.num_elements, tile), values);
+///   }
+/// }
+/// @endcode
 template <class Storage>
 __device__ __forceinline__ rotated_tile load_rotated_tile(const blob_layout& layout, i64 tile,
                                                           const u8* blob, Storage& storage) {

@@ -82,7 +82,7 @@ __device__ __forceinline__ void rotate_tile(float (&v)[8][4],
 
 // ---- R3: sums over a block -------------------------------------------------------------------
 
-/// Sum over the rows of a block of what each lane has in eight chains.
+/// Sum over a block of what lanes have in the eight chains of their rows.
 __device__ __forceinline__ float sum_chains(const float (&f)[8]) {
   float sum = tree_of_eight(f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]);
   FURL_UNROLL
@@ -117,7 +117,7 @@ __device__ __forceinline__ float sum_of(const float (&y)[8][4]) {
 
 // ---- R4 to R6 --------------------------------------------------------------------------------
 
-/// The bit of a column of a block in the words of codes (R7), by rows.
+/// The bit of column 4 i + k of a block in the words of codes (R7).
 FURL_HD constexpr int code_bit(int i, int k) {
   return i + 8 * k;
 }
@@ -150,8 +150,8 @@ struct large_elements {
 };
 
 __device__ __forceinline__ large_elements find_large(const float (&size)[8][4], float threshold) {
-  // Whether an element is large is a number, 1 or 0: a factor in the sum, and a bit of a number
-  // that has 2^23 added, so that it ends in its 16 bits.
+  // Whether an element is large is 1 or 0: a factor in the sum, and times a power of two a bit of a
+  // number, to which 2^23 is added so that its pattern ends in these 16 bits.
   float halves[2] = {8388608.0f, 8388608.0f};
   float chain[8];
   FURL_UNROLL
@@ -175,7 +175,7 @@ struct rotated_codes {
   u32 scale;     // as stored
 };
 
-/// Codes of a rotated tile by rows. This changes the tile.
+/// Codes of a rotated tile by rows (R3 to R6). This changes the tile.
 /// Threads : one warp, all lanes with the same bits, 1 or 2.
 /// Sync    : within the warp.
 __device__ __forceinline__ rotated_codes quantize_rotated(float (&y)[8][4], int bits) {

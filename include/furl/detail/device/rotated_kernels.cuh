@@ -25,7 +25,7 @@ template <class Storage, class Function>
 __device__ __forceinline__ void for_each_rotated_tile(i64 num_tiles, int run, random_key key,
                                                       Storage& storage, const Function& function) {
   for (i64 first = first_tile() * run; first < num_tiles; first += tile_stride() * run) {
-    detail::draw_signs(first, key, storage);
+    draw_signs(first, key, storage);
     const i64 end = first + run < num_tiles ? first + run : num_tiles;
     FURL_NO_UNROLL
     for (i64 tile = first; tile < end; ++tile) function(tile);

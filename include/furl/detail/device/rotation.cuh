@@ -23,7 +23,7 @@ namespace furl {
 /// Tiles whose signs come from one counter (FORMAT.md, R1): one of its four words for each.
 inline constexpr int tiles_per_draw = 4;
 
-/// What a warp has in shared memory for rotated tiles.
+/// What a warp has in shared memory for rotated tiles: declare one for each warp of a block.
 /// Words : of values that lanes exchange. Tiles : whose signs are kept, tiles_per_draw or 1.
 template <int Words, int Tiles>
 struct rotation_storage {
@@ -53,20 +53,21 @@ FURL_HD constexpr int decoding_words(int rounds) {
 }  // namespace detail
 
 /// @{
-/// For kernels whose warps take tiles_per_draw tiles in a row, or one tile.
+/// For warps that take tiles from a multiple of tiles_per_draw on, that many in a row.
 using compress_rotation_storage = rotation_storage<detail::coding_words(1), tiles_per_draw>;
 using decompress_rotation_storage = rotation_storage<detail::decoding_words(1), tiles_per_draw>;
 /// @}
 /// For one tile at a time, in less memory and with more instructions: for both directions.
 using small_rotation_storage = rotation_storage<detail::decoding_words(2), 1>;
 
-namespace detail {
-
 // ---- Signs -----------------------------------------------------------------------------------
 
-/// Draws the signs of a tile, and of the others from the same counter if they are kept.
-/// Threads : one warp, all lanes with the same tile and key.
-/// Sync    : within the warp, before. Another is due before lanes read those of others.
+/// Draws the signs of a tile, as is due before it is compressed or loaded; with storage that keeps
+/// the signs of more tiles, those of all that share its counter.
+/// Threads : one warp, all lanes with the same arguments.
+/// Shapes  : tile : the tile's index in the tensor.
+/// Shared  : storage of the warp.
+/// Sync    : within the warp, before. What takes the signs begins with another.
 template <int Words, int Tiles>
 __device__ __forceinline__ void draw_signs(i64 tile, random_key key,
                                            rotation_storage<Words, Tiles>& storage) {
@@ -87,6 +88,8 @@ __device__ __forceinline__ void draw_signs(i64 tile, random_key key,
     }
   }
 }
+
+namespace detail {
 
 /// x with its sign flipped if the top bit of a word is set; for a word of two 16-bit floats, both
 /// with the top bits of the word's halves.
