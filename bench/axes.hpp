@@ -32,10 +32,10 @@ enum class primitive {
   actnn_decompress
 };
 
-enum class path { flat, lfc_1d, lfc_2d, mixed };
+enum class path { flat, lfc_1d, lfc_2d, mixed, rotated };
 
 inline const char* name(path way) {
-  constexpr const char* names[] = {"flat", "lfc_1d", "lfc_2d", "mixed"};
+  constexpr const char* names[] = {"flat", "lfc_1d", "lfc_2d", "mixed", "rotated"};
   return names[int(way)];
 }
 
@@ -73,13 +73,15 @@ inline const primitive_axes& axes_of(primitive what) {
   using p = primitive;
   const std::vector<path> flat = {path::flat};
   const std::vector<path> pooled = {path::lfc_1d, path::lfc_2d};
-  const std::vector<path> all = {path::flat, path::lfc_1d, path::lfc_2d, path::mixed};
+  const std::vector<path> all = {path::flat, path::lfc_1d, path::lfc_2d, path::mixed,
+                                 path::rotated};
   const std::vector<dtype> f32 = {dtype::f32};
   const std::vector<dtype> types = {dtype::f32, dtype::bf16, dtype::f16};
   const std::vector<int> bits = {1, 2, 3, 4, 5, 6, 7, 8};
   const std::vector<int> dividing_8 = {1, 2, 4, 8};
   const std::vector<int> groups = {32, 64, 128, 256, 512, 1024};
   const std::vector<furl::rounding> roundings = {rounding::stochastic, rounding::nearest};
+  const std::vector<furl::rounding> decodings = {rounding::stochastic, rounding::dithered};
   static const std::vector<primitive_axes> table = {
       {p::copy, "copy", flat, types, {}, {}, {}},
       {p::add_arrays, "add_arrays", flat, f32, {}, {}, {}},
@@ -91,8 +93,8 @@ inline const primitive_axes& axes_of(primitive what) {
       {p::mask_unpack, "mask_unpack", flat, {}, {}, {}, {}},
       {p::pool, "pool", pooled, types, {}, {}, {}},
       {p::compress, "compress", all, types, bits, groups, roundings},
-      {p::decompress, "decompress", all, types, bits, groups, {}},
-      {p::decompress_add, "decompress_add", all, types, bits, groups, {}},
+      {p::decompress, "decompress", all, types, bits, groups, decodings},
+      {p::decompress_add, "decompress_add", all, types, bits, groups, decodings},
       {p::division_compress, "division_compress", {path::lfc_2d}, f32, dividing_8, {}, {}},
       {p::division_decompress, "division_decompress", {path::lfc_2d}, f32, dividing_8, {}, {}},
       {p::actnn_compress, "actnn_compress", flat, f32, dividing_8, {}, {}},
@@ -139,6 +141,7 @@ inline std::string name(const row& r) {
   if (!axes.bits.empty()) out += "/bits:" + std::to_string(r.bits);
   if (!axes.groups.empty()) out += "/group:" + std::to_string(r.group);
   if (r.rounding == rounding::nearest) out += "/nearest";
+  if (r.rounding == rounding::dithered) out += "/dithered";
   return out + "/" + r.on.name;
 }
 
@@ -165,6 +168,8 @@ inline bool exists(const row& r) {
   if (division && r.on.window[r.on.window.rank - 1] == 1)
     return false;  // planes must be contiguous
   if (r.way == path::mixed && (r.bits == 1 || r.bits == max_bits)) return false;
+  if (r.way == path::rotated)
+    return r.bits <= 2 && r.group == 256 && r.rounding == rounding::stochastic;
   return r.rounding == rounding::stochastic || (r.bits == 2 && r.group == 256);
 }
 

@@ -35,7 +35,7 @@ class codec_arrays {
       require(index_tiles(plan_, {arrays_.at(tile_bits), arrays_.size(tile_bits)},
                           {arrays_.at(tile_index), arrays_.size(tile_index)}, nullptr));
     }
-    require(compress(0, {1, 0}, nullptr));
+    require(compress(0, key_of_blobs, nullptr));
     arrays_.replicate();
   }
 
@@ -47,10 +47,12 @@ class codec_arrays {
                           options_of(index));
   }
   status decompress(i64 index, cudaStream_t stream) const {
-    return furl::decompress(plan_, blob_of(index), y(index), stream, options_of(index));
+    return furl::decompress(plan_, blob_of(index), y(index), key_of_blobs, stream,
+                            options_of(index));
   }
   status decompress_add(i64 index, cudaStream_t stream) const {
-    return furl::decompress_add(plan_, blob_of(index), y(index), stream, options_of(index));
+    return furl::decompress_add(plan_, blob_of(index), y(index), key_of_blobs, stream,
+                                options_of(index));
   }
 
  private:

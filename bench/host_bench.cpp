@@ -176,14 +176,14 @@ void run_codec(benchmark::State& state, const row& r, int num_threads) {
   elements.fill(deviates_as(r.type));
   const const_values x(elements.data(), r.type, num_elements(r));
   const values y(elements.data(), r.type, num_elements(r));
-  random_key key{1, 0};
+  random_key key = key_of_blobs;
   status s = host::compress(p, x, blob, key, options);
   measure(state, r, p, [&] {
     ++key.offset;
     const status next = r.what == primitive::compress ? host::compress(p, x, blob, key, options)
                         : r.what == primitive::decompress
-                            ? host::decompress(p, blob, y, options)
-                            : host::decompress_add(p, blob, y, options);
+                            ? host::decompress(p, blob, y, key_of_blobs, options)
+                            : host::decompress_add(p, blob, y, key_of_blobs, options);
     if (s) s = next;
   });
   if (!s) fail(state, to_string(s));

@@ -56,7 +56,7 @@ def parse_name(name):
         label, _, value = word.partition(":")
         if label in ("bits", "group", "threads"):
             fields[label] = value
-        elif label == "nearest":
+        elif label in ("nearest", "dithered"):
             fields["rounding"] = label
         elif label != "manual_time":
             fields["tensor"] = word
@@ -192,7 +192,7 @@ def draw_bars(axes, rows):
 def draw_sizes(axes, rows):
     """Bandwidth over size for what compresses and decompresses f32; the copy is the roof. A colour a
     primitive, a line style a path."""
-    styles = {"flat": "-", "lfc_1d": ":", "lfc_2d": "--", "mixed": "-."}
+    styles = {"flat": "-", "lfc_1d": ":", "lfc_2d": "--", "mixed": "-.", "rotated": (0, (3, 1, 1, 1, 1, 1))}
     curves = {}
     for row in rows:
         key = row.key

@@ -15,6 +15,9 @@
 
 namespace furl::bench {
 
+/// Of the blobs that are decompressed.
+inline constexpr random_key key_of_blobs{1, 0};
+
 /// Elements in one pair of block_min_max.
 inline constexpr i64 elements_per_block_range = 16384;
 
@@ -56,6 +59,7 @@ inline plan plan_of(const row& r) {
   c.group = r.group;
   c.rounding = r.rounding;
   c.window = r.on.window;
+  if (r.way == path::rotated) c.coding = coding::rotated;
   if (r.way != path::mixed) return *plan::make(c, r.on.shape);
   u64 sum = 0;
   for (const u8 bits : tile_bits_of(r)) sum += bits;

@@ -37,8 +37,19 @@ def cases():
                 yield operation, element, bits, "flat"
             for shape in [*PLANES, 32, "odd", "features", "sequence", "channels_last"]:
                 yield operation, element, 2, shape
+    for operation in ["compress_rotated", "decompress_rotated", "decompress_add_rotated"]:
+        for element in types:
+            for bits in [1, 2]:
+                yield operation, element, bits, "flat"
+        for shape in [56, 75, "odd", "features", "sequence"]:
+            yield operation, "f32", 2, shape
+    for operation in ["decompress_dithered", "decompress_add_dithered"]:
+        for element in types:
+            yield operation, element, 2, "flat"
+        for shape in [56, "odd", "features", "sequence"]:
+            yield operation, "f32", 2, shape
     for operation in ["compress_mixed", "decompress_mixed", "decompress_add_mixed",
-                      "squared_ranges", "compress_in_ranges", "measure"]:
+                      "decompress_dithered_mixed", "squared_ranges", "compress_in_ranges", "measure"]:
         for element in types:
             yield operation, element, 2, "flat"
     for shape in [56, 75, "features", "sequence", "channels_last"]:

@@ -3,7 +3,8 @@
 
 // Runs one operation once, for a tool that counts its instructions, and prints the number of
 // elements:
-//   furl_counts compress|decompress|decompress_add[_mixed] f32|f16|bf16 BITS SHAPE
+//   furl_counts compress|decompress|decompress_add[_mixed|_rotated] f32|f16|bf16 BITS SHAPE
+//   furl_counts decompress|decompress_add_dithered[_mixed] f32|f16|bf16 BITS SHAPE
 //   furl_counts compress_in_ranges|measure|squared_ranges f32|f16|bf16 BITS SHAPE
 //   furl_counts pack|unpack|allocate_bits u8 BITS
 //   furl_counts pack|pack_stochastic|unpack|unpack_multiply f32|f16|bf16 BITS, by a codebook
@@ -208,14 +209,22 @@ void run_coded(const std::string& operation, dtype type, int bits) {
   }
 }
 
+/// Whether a word ends with a suffix, which is cut off then.
+bool cut_suffix(std::string& word, const std::string& suffix) {
+  const auto at = word.rfind(suffix);
+  if (at == std::string::npos || at + suffix.size() != word.size()) return false;
+  word.resize(at);
+  return true;
+}
+
 void run(std::string operation, dtype type, int bits, const std::string& shape_name) {
   const pooled_shape pooled = make_shape(shape_name);
   codec c;
   c.bits = bits;
   c.window = pooled.window;
-  const auto suffix = operation.find("_mixed");
-  const bool mixed = suffix != std::string::npos;
-  if (mixed) operation.resize(suffix);
+  const bool mixed = cut_suffix(operation, "_mixed");
+  if (cut_suffix(operation, "_rotated")) c.coding = coding::rotated;
+  if (cut_suffix(operation, "_dithered")) c.rounding = rounding::dithered;
   plan p = require(plan::make(c, pooled.shape));
   if (mixed) p = require(plan::make_mixed(c, pooled.shape, u64(bits * p.num_tiles())));
   const i64 n = p.num_elements();
@@ -227,9 +236,9 @@ void run(std::string operation, dtype type, int bits, const std::string& shape_n
   if (operation == "compress") {
     require(compress(p, {x, type, n}, {blob, p.size_bytes()}, {1, 2}, nullptr, o));
   } else if (operation == "decompress") {
-    require(decompress(p, {blob, p.size_bytes()}, {x, type, n}, nullptr, o));
+    require(decompress(p, {blob, p.size_bytes()}, {x, type, n}, {1, 2}, nullptr, o));
   } else if (operation == "decompress_add") {
-    require(decompress_add(p, {blob, p.size_bytes()}, {x, type, n}, nullptr, o));
+    require(decompress_add(p, {blob, p.size_bytes()}, {x, type, n}, {1, 2}, nullptr, o));
   } else if (operation == "compress_in_ranges") {
     run_in_ranges(p, {x, type, n}, {blob, p.size_bytes()});
   } else if (operation == "measure") {

@@ -13,8 +13,10 @@
 
 #include "furl/config.hpp"
 #include "furl/detail/checks.hpp"
+#include "furl/detail/device/decompress_kernels.cuh"
 #include "furl/detail/device/kernels.cuh"
 #include "furl/detail/device/launch.cuh"
+#include "furl/detail/device/rotated_kernels.cuh"
 #include "furl/detail/number.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
@@ -27,32 +29,28 @@ FURL_HIDDEN_BEGIN
 
 namespace detail {
 
-/// No kernels for rotated codes yet.
-inline status check_has_kernels(const plan& p) {
-  if (!p.is_rotated()) return {};
-  return {error::wrong_plan, "plan", 0, "has rotated codes, which are for host memory only"};
-}
-
 template <class Architectures, kernel::output Output>
-status decompress_to(const plan& p, const_bytes blob, values y, random_key, cudaStream_t stream,
+status decompress_to(const plan& p, const_bytes blob, values y, random_key key, cudaStream_t stream,
                      const options& o) {
   if (const status s = check_coded(p, y, "y", blob); !s) return s;
-  if (const status s = check_has_kernels(p); !s) return s;
-  if (p.needs_key())
-    return {error::wrong_plan, "plan", 0, "is dithered, which is for host memory only"};
   if (const status s = check_element_alignment(y, "y"); !s) return s;
   if (const status s = check_options_without_ranges(p, o, {bytes_of(y, "y")}); !s) return s;
   if (p.num_elements() == 0) return {};
   return kernel::run_on(stream, o.check_pointers,
                         {{y.data, "y"},
                          {blob.data, "blob"},
+                         {o.device_key, "options.device_key"},
                          {o.tile_bits.data, "options.tile_bits"},
                          {o.tile_index.data, "options.tile_index"}},
                         [&] {
                           return with_type(y.type, [&](auto element) {
-                            return kernel::launch_decompress<Architectures, Output>(
-                                p, o, static_cast<const u8*>(blob.data),
-                                static_cast<decltype(element)*>(y.data), stream);
+                            const auto* const in = static_cast<const u8*>(blob.data);
+                            auto* const out = static_cast<decltype(element)*>(y.data);
+                            if (p.is_rotated())
+                              return kernel::launch_decompress_rotated<Architectures, Output>(
+                                  p, o, in, out, key, stream);
+                            return kernel::launch_decompress<Architectures, Output>(p, o, in, out,
+                                                                                    key, stream);
                           });
                         });
 }
@@ -70,26 +68,28 @@ template <class Architectures = kernel::architectures>
 status compress(const plan& p, const_values x, bytes blob, random_key key, cudaStream_t stream,
                 const options& o = {}) {
   if (const status s = detail::check_coded(p, x, "x", blob); !s) return s;
-  if (const status s = detail::check_has_kernels(p); !s) return s;
   if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
   if (const status s = detail::check_given_ranges(p, o.ranges); !s) return s;
   if (const status s = detail::check_options(p, o, {blob.data, p.size_bytes(), "blob"}); !s)
     return s;
   if (p.num_elements() == 0) return {};
-  return kernel::run_on(stream, o.check_pointers,
-                        {{x.data, "x"},
-                         {blob.data, "blob"},
-                         {o.device_key, "options.device_key"},
-                         {o.ranges.pairs, "options.ranges"},
-                         {o.tile_bits.data, "options.tile_bits"},
-                         {o.tile_index.data, "options.tile_index"}},
-                        [&] {
-                          return with_type(x.type, [&](auto element) {
-                            return kernel::launch_compress<Architectures>(
-                                p, o, static_cast<const decltype(element)*>(x.data),
-                                static_cast<u8*>(blob.data), key, stream);
-                          });
-                        });
+  return kernel::run_on(
+      stream, o.check_pointers,
+      {{x.data, "x"},
+       {blob.data, "blob"},
+       {o.device_key, "options.device_key"},
+       {o.ranges.pairs, "options.ranges"},
+       {o.tile_bits.data, "options.tile_bits"},
+       {o.tile_index.data, "options.tile_index"}},
+      [&] {
+        return with_type(x.type, [&](auto element) {
+          const auto* const in = static_cast<const decltype(element)*>(x.data);
+          auto* const out = static_cast<u8*>(blob.data);
+          if (p.is_rotated())
+            return kernel::launch_compress_rotated<Architectures>(p, o, in, out, key, stream);
+          return kernel::launch_compress<Architectures>(p, o, in, out, key, stream);
+        });
+      });
 }
 
 /// Decompresses blob into y, on a stream. As furl::host::decompress, with the same values.

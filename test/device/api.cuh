@@ -48,11 +48,12 @@ inline std::vector<u8> host_blob(const plan& p, const std::vector<float>& x, ran
 }
 
 inline std::vector<float> host_values(const plan& p, const std::vector<u8>& blob,
-                                      const std::vector<u8>& tile_bits = {}) {
+                                      const std::vector<u8>& tile_bits = {},
+                                      const maybe_key& key = {}) {
   alignas(16) static u8 memory[1 << 16];
   std::copy(blob.begin(), blob.end(), memory);
   std::vector<float> y(std::size_t(p.num_elements()));
-  EXPECT_TRUE(make_host_backend(1)->decompress(p, {memory, blob.size()}, y, tile_bits));
+  EXPECT_TRUE(make_host_backend(1)->decompress(p, {memory, blob.size()}, y, tile_bits, key));
   return y;
 }
 

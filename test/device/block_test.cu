@@ -112,13 +112,42 @@ TEST(block, GridsOfAnySizeWriteTheSame) {
     const device_buffer y(x.size() * 4);
     kernel::compress<float, kernel::architectures><<<blocks, kernel::block_threads>>>(
         layout, in.as<const float>(), blob.data(), kernel::key_argument{{1, 2}, nullptr});
-    kernel::decompress<float, kernel::output::replace, kernel::architectures>
-        <<<blocks, kernel::block_threads>>>(layout, blob.data(), y.as<float>());
+    kernel::decompress<float, kernel::output::replace, false, kernel::architectures>
+        <<<blocks, kernel::block_threads>>>(layout, blob.data(), y.as<float>(), {});
     auto written = blob.bytes();
     const auto values = y.bytes();
     written.insert(written.end(), values.begin(), values.end());
     if (first.empty()) first = written;
     EXPECT_EQ(written, first) << blocks;
+  }
+}
+
+/// The same of rotated codes, whose warps take one tile in turns or several.
+TEST(block, GridsOfAnySizeWriteTheSameRotatedCodes) {
+  const i64 n = 40 * tile_elements + 17;
+  std::vector<float> x(std::size_t(n), 0.0f);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i * 2654435761u % 1000) - 300.0f;
+  const device_array<float> in(x);
+  codec c;
+  c.coding = coding::rotated;
+  const plan p = *plan::make(c, {n});
+  const blob_layout layout(p);
+  const kernel::key_argument key{{1, 2}, nullptr};
+  std::vector<u8> first;
+  for (const unsigned blocks : {1u, 3u, 11u}) {
+    for (const int run : {1, tiles_per_draw}) {
+      const device_buffer blob(p.size_bytes());
+      const device_buffer y(x.size() * 4);
+      kernel::compress_rotated<float, kernel::architectures>
+          <<<blocks, kernel::block_threads>>>(layout, run, in.as<const float>(), blob.data(), key);
+      kernel::decompress_rotated<float, kernel::output::replace, kernel::architectures>
+          <<<blocks, kernel::block_threads>>>(layout, run, blob.data(), y.as<float>(), key);
+      auto written = blob.bytes();
+      const auto values = y.bytes();
+      written.insert(written.end(), values.begin(), values.end());
+      if (first.empty()) first = written;
+      EXPECT_EQ(written, first) << blocks << ' ' << run;
+    }
   }
 }
 

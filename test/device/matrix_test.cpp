@@ -66,8 +66,8 @@ class comparison {
     ASSERT_TRUE(s) << to_string(s);
     ASSERT_EQ(blob.bytes(), expected.bytes());
     for (const dtype out : all_types) {
-      compare_output(p, expected, out, misalignment, widths, false);
-      compare_output(p, expected, out, misalignment, widths, true);
+      compare_output(p, expected, out, misalignment, widths, key, false);
+      compare_output(p, expected, out, misalignment, widths, key, true);
     }
   }
 
@@ -75,7 +75,7 @@ class comparison {
 
  private:
   void compare_output(const plan& p, const guarded_buffer& blob, dtype type, u64 misalignment,
-                      const std::vector<u8>& widths, bool accumulate) {
+                      const std::vector<u8>& widths, random_key key, bool accumulate) {
     const i64 n = p.num_elements();
     const auto before = make_elements(n, type, false, 5);
     const std::size_t shift = std::size_t(misalignment) * std::size_t(size_bytes(type));
@@ -85,8 +85,8 @@ class comparison {
     for (backend* engine : {host_.get(), device_.get()}) {
       guarded_buffer& target = engine == host_.get() ? expected : y;
       const values out{target.data(), type, n};
-      const status s = accumulate ? engine->decompress_add(p, given, out, widths)
-                                  : engine->decompress(p, given, out, widths);
+      const status s = accumulate ? engine->decompress_add(p, given, out, widths, key)
+                                  : engine->decompress(p, given, out, widths, key);
       ASSERT_TRUE(s) << to_string(s);
     }
     ASSERT_EQ(y.bytes(), expected.bytes()) << name(type) << (accumulate ? " added" : "");
@@ -99,7 +99,9 @@ class comparison {
 std::string describe(const codec& c, const extents& shape, dtype type, u64 misalignment) {
   std::string text = std::string(name(type)) + " bits " + std::to_string(c.bits) + " group " +
                      std::to_string(c.group) + " meta " + name(c.meta) + " misaligned by " +
-                     std::to_string(misalignment) + " shape";
+                     std::to_string(misalignment) +
+                     (c.coding == coding::rotated ? " rotated" : "") +
+                     (c.rounding == rounding::dithered ? " dithered" : "") + " shape";
   for (int d = 0; d < shape.rank; ++d) text += " " + std::to_string(shape[d]);
   text += " window";
   for (int d = 0; d < c.window.rank; ++d) text += " " + std::to_string(c.window[d]);
@@ -114,7 +116,7 @@ TEST(matrix, Flat) {
     for (int group = 32; group <= 1024; group *= 2) {
       for (const dtype type : all_types) {
         for (const dtype meta : {dtype::bf16, dtype::f32}) {
-          for (const auto mode : {rounding::stochastic, rounding::nearest}) {
+          for (const auto mode : {rounding::stochastic, rounding::nearest, rounding::dithered}) {
             codec c;
             c.bits = bits;
             c.group = group;
@@ -131,6 +133,34 @@ TEST(matrix, Flat) {
       }
     }
   }
+  RecordProperty("plans", all.count);
+}
+
+codec rotated_codec(int bits) {
+  codec c;
+  c.bits = bits;
+  c.coding = coding::rotated;
+  return c;
+}
+
+/// Runs of one tile, and of four.
+TEST(matrix, Rotated) {
+  comparison all;
+  int turn = 0;
+  for (const i64 n : {1, 3, 31, 33, 130, 900, 1023, 1024, 1025, 2305, 5000, 40000}) {
+    for (const int bits : {1, 2}) {
+      for (const dtype type : all_types) {
+        for (const bool special : {false, true}) {
+          const u64 misalignment = u64(turn++ % 5);
+          SCOPED_TRACE(describe(rotated_codec(bits), {n}, type, misalignment));
+          all.run(*plan::make(rotated_codec(bits), {n}), type, misalignment, special);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+  const i64 many = 4 * 1024 * tile_elements + 5000;
+  all.run(*plan::make(rotated_codec(1), {many}), dtype::bf16, 0, false);
   RecordProperty("plans", all.count);
 }
 
@@ -188,10 +218,15 @@ TEST(matrix, LowFrequencyComponent) {
         c.group = 32 << turn % 6;
         c.meta = meta;
         c.window = each.window;
+        if (turn % 2 == 0) c.rounding = rounding::dithered;
+        codec rotated = rotated_codec(1 + turn % 2);
+        rotated.window = each.window;
         const u64 misalignment = turn % 3 == 0 ? 1 : 0;
-        SCOPED_TRACE(describe(c, each.shape, type, misalignment));
-        all.run(*plan::make(c, each.shape), type, misalignment, turn % 4 == 1);
-        if (HasFatalFailure()) return;
+        for (const codec& each_codec : {c, rotated}) {
+          SCOPED_TRACE(describe(each_codec, each.shape, type, misalignment));
+          all.run(*plan::make(each_codec, each.shape), type, misalignment, turn % 4 == 1);
+          if (HasFatalFailure()) return;
+        }
         ++turn;
       }
     }
@@ -228,6 +263,12 @@ TEST(matrix, AnyShapeAndWindow) {
     c.bits = 1 + turn % 8;
     c.group = 32 << turn % 6;
     c.meta = turn % 2 == 0 ? dtype::bf16 : dtype::f32;
+    if (turn % 3 == 0) c.rounding = rounding::dithered;
+    if (turn % 8 == 4) {
+      const extents window = c.window;
+      c = rotated_codec(1 + turn % 16 / 8);
+      c.window = window;
+    }
     const dtype type = all_types[turn % 3];
     const u64 misalignment = turn % 5 == 0 ? 1 : 0;
     SCOPED_TRACE(describe(c, shape, type, misalignment));
@@ -249,6 +290,7 @@ TEST(matrix, WidthPerTile) {
       codec c;
       c.group = 128;
       if (type == dtype::bf16) c.window = {8};
+      if (tiles % 2 == 0) c.rounding = rounding::dithered;
       SCOPED_TRACE(describe(c, {n}, type, 0));
       all.run(*plan::make_mixed(c, {n}, sum), type, 0, true, widths);
       if (HasFatalFailure()) return;

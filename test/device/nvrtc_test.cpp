@@ -111,6 +111,33 @@ extern "C" __global__ void decompress_twice(block_layout layout, const u8* blob,
   });
   store_tile(y + run.tile * tile_elements, run.count, out);
 }
+extern "C" __global__ void __launch_bounds__(128)
+    there_and_back(blob_layout layout, const bf16* x, float* y, u8* blob) {
+  __shared__ compress_rotation_storage of_warps[4];
+  compress_rotation_storage& storage = of_warps[warp_index()];
+  for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+    const int count = elements_in_tile(layout.num_elements, tile);
+    tile_fragment<bf16> values;
+    load_tile(x + tile * tile_elements, count, values);
+    draw_signs(tile, random_key{1, 2}, storage);
+    compress_rotated_tile(layout, tile, count, values, storage, blob);
+    const rotated_tile loaded = load_rotated_tile(layout, tile, blob, storage);
+    tile_fragment<float> out;
+    for (int row = 0; row < rows_per_tile; ++row) dequantize_row(loaded, row, out.word[row]);
+    store_tile(y + tile * tile_elements, count, out);
+  }
+}
+extern "C" __global__ void decompress_rotated(block_layout layout, const u8* blob, float* y) {
+  extern __shared__ float4 shared[];
+  const tile_run run(layout);
+  const block_decompress<lfc_path::slots> block(layout, run, shared, blob);
+  if (run.count == 0) return;
+  tile_fragment<float> out;
+  block.for_each_rotated_row(random_key{1, 2}, [&](int row, const float (&values)[4]) {
+    for (int k = 0; k < 4; ++k) out.word[row][k] = values[k];
+  });
+  store_tile(y + run.tile * tile_elements, run.count, out);
+}
 extern "C" __global__ void range(const float* x, i64 count, min_max* out) {
   __shared__ block_min_max<128>::TempStorage storage;
   const min_max found = block_min_max<128>(storage).of_array(x, count);

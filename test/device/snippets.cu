@@ -135,6 +135,41 @@ __global__ void compress_sum(furl::blob_layout layout, const float* a, const flo
 }
 // [snippet compress_tile]
 
+// [snippet compress_rotated_tile]
+// Compresses the squares of x to rotated codes: <<<any, 128>>>.
+__global__ void compress_rotated_squares(furl::blob_layout layout, const float* x,
+                                         unsigned char* blob, furl::random_key key) {
+  using namespace furl;
+  __shared__ small_rotation_storage of_warps[4];
+  small_rotation_storage& storage = of_warps[warp_index()];
+  for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+    const int count = elements_in_tile(layout.num_elements, tile);
+    tile_fragment<float> values;
+    load_tile(x + tile * tile_elements, count, values);
+    for_each_element(values, [](int, float& value) { value *= value; });
+    draw_signs(tile, key, storage);
+    compress_rotated_tile(layout, tile, count, values, storage, blob);
+  }
+}
+// [snippet compress_rotated_tile]
+
+// [snippet load_rotated_tile]
+// Restores what compress_rotated_squares has compressed: <<<any, 128>>>.
+__global__ void restore_rotated(furl::blob_layout layout, const unsigned char* blob, float* y,
+                                furl::random_key key) {
+  using namespace furl;
+  __shared__ small_rotation_storage of_warps[4];
+  small_rotation_storage& storage = of_warps[warp_index()];
+  for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+    draw_signs(tile, key, storage);
+    const rotated_tile loaded = load_rotated_tile(layout, tile, blob, storage);
+    tile_fragment<float> values;
+    for (int row = 0; row < rows_per_tile; ++row) dequantize_row(loaded, row, values.word[row]);
+    store_tile(y + tile * tile_elements, elements_in_tile(layout.num_elements, tile), values);
+  }
+}
+// [snippet load_rotated_tile]
+
 // [snippet block_compress]
 // Copies x to y and compresses it, in one read.
 template <furl::lfc_path Path>
@@ -218,7 +253,7 @@ std::vector<u8> compressed(const plan& p, const std::vector<float>& x) {
 
 std::vector<float> restored(const plan& p, const std::vector<u8>& blob) {
   std::vector<float> y(static_cast<std::size_t>(p.num_elements()));
-  EXPECT_TRUE(host::decompress(p, blob, y).ok());
+  EXPECT_TRUE(host::decompress(p, blob, y, key).ok());
   return y;
 }
 
@@ -308,6 +343,21 @@ TEST(Snippets, CompressTile) {
                           key);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] += other[i];
   EXPECT_EQ(blob.bytes(), compressed(p, x));
+}
+
+TEST(Snippets, CompressRotatedTileAndLoadRotatedTile) {
+  auto x = wave(length, 37);
+  codec c;
+  c.coding = coding::rotated;
+  const plan p = *plan::make(c, {length});
+  const device_array in(x);
+  const device_buffer blob(p.size_bytes());
+  const device_array<float> y(x.size());
+  compress_rotated_squares<<<2, 128>>>(blob_layout(p), in.as<const float>(), blob.data(), key);
+  restore_rotated<<<2, 128>>>(blob_layout(p), blob.data(), y.as<float>(), key);
+  for (float& value : x) value *= value;
+  EXPECT_EQ(blob.bytes(), compressed(p, x));
+  EXPECT_EQ(y.read_back(), restored(p, blob.bytes()));
 }
 
 TEST(Snippets, BlockCompressAndBlockDecompressAndPoolCells) {

@@ -10,6 +10,7 @@
 #include "furl/block/elements.cuh"
 #include "furl/block/layout.cuh"
 #include "furl/block/min_max.cuh"
+#include "furl/block/rotated.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
 #include "furl/detail/device/intrinsics.cuh"
@@ -124,18 +125,6 @@ __device__ __forceinline__ void compress_tile(const tile_fragment<T>& x, int cou
   compress_tile_in_range(x, tile_min_max(x, c.group), count, tile, c, key, tile_codes, metadata);
 }
 
-/// Writes the zeros that the parts of a blob are padded with.
-/// Threads : one warp, all lanes.
-/// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
-/// Shared  : none. Sync : none.
-__device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blob) {
-  const int lane = lane_index();
-  const u64 end = lane < blob_alignment ? layout.lfc_offset : layout.size_bytes;
-  const u64 begin = lane < blob_alignment ? layout.meta_end : layout.lfc_end;
-  const u64 at = begin + u64(lane % blob_alignment);
-  if (at < end) blob[at] = 0;
-}
-
 /// Compresses a tile of elements, or of residuals, into its place in a blob, between the smallest
 /// and the largest element of each group.
 /// Threads : one warp, all lanes with the same arguments but x.
@@ -235,7 +224,7 @@ class block_compress {
   /// The same without that error, which costs three instructions a thread.
   __device__ __forceinline__ block_compress(const block_layout& layout, const tile_run& run,
                                             void* shared, detail::known_path)
-      : layout_(layout), run_(run), means_(layout, run, shared) {}
+      : layout_(layout), run_(run), shared_(shared), means_(layout, run, shared) {}
   /// A temporary would be gone before it is used.
   block_compress(const block_layout&&, const tile_run&, void*) = delete;
   /// Likewise.
@@ -290,9 +279,20 @@ class block_compress {
     compress_tile_in_range(layout_, run_.tile, run_.count, v, ends, key, blob);
   }
 
+  /// Compresses the tile to rotated codes, in place of compress: for plans that have them, as
+  /// layout.is_rotated says.
+  __device__ __forceinline__ void compress_rotated(tile_fragment<float>& v, random_key key,
+                                                   u8* blob) const {
+    subtract_means(v, blob);
+    small_rotation_storage& storage = detail::storage_of_warp(layout_, shared_);
+    draw_signs(run_.tile, key, storage);
+    compress_rotated_tile(layout_, run_.tile, run_.count, v, storage, blob);
+  }
+
  private:
   const block_layout& layout_;
   const tile_run& run_;
+  void* const shared_;
   const detail::means_of<Path> means_;
 };
 

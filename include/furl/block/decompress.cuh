@@ -3,11 +3,12 @@
 #pragma once
 
 // ONE WARP. From the blob to a tile of values in registers, and on into an array or added to one
-// (FORMAT.md, A7).
+// (FORMAT.md, A7 and A12).
 
 #include "furl/block/codes.cuh"
 #include "furl/block/layout.cuh"
 #include "furl/block/min_max.cuh"
+#include "furl/block/rotated.cuh"
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
 #include "furl/detail/device/means.cuh"
@@ -52,6 +53,45 @@ __device__ __forceinline__ void dequantize_row(const coded_tile& coded, int row,
   const float step = shuffle_in_eight(coded.group.y, row);
   FURL_UNROLL
   for (int k = 0; k < 4; ++k) x[k] = fma_rn(byte_to_f32(coded.codes[row], u32(k)), step, lo);
+}
+
+/// A tile as the blob has it, with what its codes were rounded with: for dithered decoding.
+struct dithered_tile : coded_tile {
+  u32 random[rows_per_tile];  // 255 - u (FORMAT.md, A6) of a row's elements, bytes 0, 2, 1 and 3
+};
+
+/// Draws again the random bits with which a tile was compressed.
+/// Threads : one warp, all lanes with the same arguments but `coded`.
+/// Shared  : none.
+/// Sync    : none.
+/// Result  : each lane's part of the tile, as dequantize_row takes it.
+__device__ __forceinline__ dithered_tile dither(const coded_tile& coded, i64 tile, random_key key) {
+  dithered_tile dithered{coded, {}};
+  FURL_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const philox_block random = random_words(u64(tile), u32(half), u32(lane_index()), key);
+    FURL_UNROLL
+    for (int r = 0; r < 4; ++r) dithered.random[4 * half + r] = ~random.word[r];
+  }
+  return dithered;
+}
+
+/// Restores the lane's four elements of a row as the midpoints of what gives their codes with their
+/// random bits (FORMAT.md, A12). Everything else is as for coded tiles.
+__device__ __forceinline__ void dequantize_row(const dithered_tile& dithered, int row,
+                                               float (&x)[4]) {
+  const float lo = shuffle_in_eight(dithered.group.x, row);
+  const float step = shuffle_in_eight(dithered.group.y, row);
+  FURL_UNROLL
+  for (int pair = 0; pair < 2; ++pair) {
+    const u32 sums =  // 256 code + 255 - u, of two elements
+        select_bytes(dithered.random[row], dithered.codes[row], pair == 0 ? 0x5240 : 0x7361);
+    FURL_UNROLL
+    for (int k = 0; k < 2; ++k) {
+      const float code = sub_rn(half_to_f32(sums, u32(k)), 255.0f / 512.0f);  // exact
+      x[2 * pair + k] = fma_rn(code, step, lo);
+    }
+  }
 }
 
 /// Converts values to the output type, as decompress does: what is beyond the largest finite f16 or
@@ -150,7 +190,7 @@ class block_decompress {
   /// The same without that error, which costs three instructions a thread.
   __device__ __forceinline__ block_decompress(const block_layout& layout, const tile_run& run,
                                               void* shared, const u8* blob, detail::known_path)
-      : layout_(layout), run_(run), blob_(blob), means_(layout, run, shared) {
+      : layout_(layout), run_(run), shared_(shared), blob_(blob), means_(layout, run, shared) {
     means_.spread(blob + layout.lfc_offset);
   }
   /// A temporary would be gone before it is used.
@@ -168,22 +208,25 @@ class block_decompress {
   __device__ __forceinline__ bool for_each_row(const Function& function) const {
     coded_tile coded;
     if (!load_coded_tile(layout_, run_.tile, run_.count, blob_, coded)) return false;
-    if constexpr (Path == lfc_path::none) {
-      FURL_UNROLL
-      for (int row = 0; row < rows_per_tile; ++row) {
-        float values[4];
-        dequantize_row(coded, row, values);
-        function(row, values);
-      }
-    } else {
-      means_.for_each_row(blob_ + layout_.lfc_offset, [&](int row, float4 mean) {
-        float values[4];
-        dequantize_row(coded, row, values);
-        add_to_row(values, mean);
-        function(row, values);
-      });
-    }
+    for_each_row_of(coded, function);
     return true;
+  }
+  /// The same for dithered codes, with the key that they were compressed with.
+  template <class Function>
+  __device__ __forceinline__ bool for_each_row(random_key key, const Function& function) const {
+    coded_tile coded;
+    if (!load_coded_tile(layout_, run_.tile, run_.count, blob_, coded)) return false;
+    for_each_row_of(dither(coded, run_.tile, key), function);
+    return true;
+  }
+  /// The same for rotated codes, as layout.is_rotated says, with the key that they were compressed
+  /// with.
+  template <class Function>
+  __device__ __forceinline__ void for_each_rotated_row(random_key key,
+                                                       const Function& function) const {
+    small_rotation_storage& storage = detail::storage_of_warp(layout_, shared_);
+    draw_signs(run_.tile, key, storage);
+    for_each_row_of(load_rotated_tile(layout_, run_.tile, blob_, storage), function);
   }
 
   /// Restores the warp's tile into v. Everything else is as for for_each_row.
@@ -195,8 +238,30 @@ class block_decompress {
   }
 
  private:
+  /// Calls function(row, values) for every row of a tile that dequantize_row takes.
+  template <class Tile, class Function>
+  __device__ __forceinline__ void for_each_row_of(const Tile& tile,
+                                                  const Function& function) const {
+    if constexpr (Path == lfc_path::none) {
+      FURL_UNROLL
+      for (int row = 0; row < rows_per_tile; ++row) {
+        float values[4];
+        dequantize_row(tile, row, values);
+        function(row, values);
+      }
+    } else {
+      means_.for_each_row(blob_ + layout_.lfc_offset, [&](int row, float4 mean) {
+        float values[4];
+        dequantize_row(tile, row, values);
+        add_to_row(values, mean);
+        function(row, values);
+      });
+    }
+  }
+
   const block_layout& layout_;
   const tile_run& run_;
+  void* const shared_;
   const u8* const blob_;
   const detail::means_of<Path> means_;
 };

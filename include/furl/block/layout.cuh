@@ -10,6 +10,7 @@
 #include "furl/config.hpp"
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/lfc_source.cuh"
+#include "furl/detail/device/rotation.cuh"
 #include "furl/types.hpp"
 
 #if !defined(__CUDACC_RTC__)
@@ -53,7 +54,6 @@ struct blob_layout {
 
   blob_layout() = default;
 #if !defined(__CUDACC_RTC__)
-  /// p: with any codes but rotated ones: without NDEBUG, this is asserted.
   /// options: tile_bits and tile_index of a mixed plan.
   FURL_HIDDEN explicit constexpr blob_layout(const plan& p, const options& o = {})
       : num_elements(p.num_elements()),
@@ -68,9 +68,7 @@ struct blob_layout {
         meta(p.codec().meta),
         stochastic(p.codec().rounding != rounding::nearest),
         tile_bits(static_cast<const u8*>(o.tile_bits.data)),
-        tile_index(static_cast<const u64*>(o.tile_index.data)) {
-    assert(!p.is_rotated());
-  }
+        tile_index(static_cast<const u64*>(o.tile_index.data)) {}
 #endif
 
   /// Where the codes of a tile are.
@@ -116,6 +114,18 @@ __device__ __forceinline__ i64 tile_stride() {
 }
 /// @}
 
+/// Writes the zeros that the parts of a blob are padded with.
+/// Threads : one warp, all lanes.
+/// Shapes  : blob : global, layout.size_bytes bytes, aligned to 16.
+/// Shared  : none. Sync : none.
+__device__ __forceinline__ void clear_padding(const blob_layout& layout, u8* blob) {
+  const int lane = lane_index();
+  const u64 end = lane < blob_alignment ? layout.lfc_offset : layout.size_bytes;
+  const u64 begin = lane < blob_alignment ? layout.meta_end : layout.lfc_end;
+  const u64 at = begin + u64(lane % blob_alignment);
+  if (at < end) blob[at] = 0;
+}
+
 /// Tiles begin .. end - 1, to be processed by one grid.
 struct tile_range {
   i64 begin;  // the first
@@ -125,7 +135,11 @@ struct tile_range {
 /// All that the kernels of a plan need: to be made on the host, once for a plan, and passed to the
 /// kernel by value.
 struct block_layout : blob_layout {
-  lfc_source means;  // how blocks get the means
+  lfc_source means;         // how blocks get the means
+  bool is_rotated = false;  // whether the codes are
+
+  /// Bytes of shared memory that the means take, before what the warps have for rotated codes.
+  FURL_HD constexpr u32 rotation_offset() const { return (means.shared_bytes + 15) / 16 * 16; }
 
   block_layout() = default;
 #if !defined(__CUDACC_RTC__)
@@ -135,12 +149,13 @@ struct block_layout : blob_layout {
       : blob_layout(p, o) {
     assert(bits != 0 || num_tiles == 0 || (tile_bits != nullptr && tile_index != nullptr));
     if (p.has_lfc() && p.num_elements() > 0) {
-      means = choose_lfc_source(p.grid());
+      means = choose_lfc_source(p.grid(), p.is_rotated() ? sizeof(small_rotation_storage) : 0);
     } else {
       means.path = lfc_path::none;
       means.tiles_per_block = 4;
       means.shared_bytes = 0;
     }
+    is_rotated = p.is_rotated();
   }
 
   /// Blocks of the grid that processes all tiles, one run each; 0 for an empty tensor.
@@ -159,7 +174,8 @@ struct block_layout : blob_layout {
   }
   /// Bytes of dynamic shared memory of each block, at most 48 KB.
   constexpr unsigned shared_bytes() const {
-    return means.shared_bytes;
+    if (!is_rotated) return means.shared_bytes;
+    return rotation_offset() + unsigned(means.tiles_per_block * sizeof(small_rotation_storage));
   }
 #endif
 };
@@ -201,6 +217,13 @@ struct tile_run {
 };
 
 namespace detail {
+
+/// What the calling warp exchanges for rotated codes, in a block's dynamic shared memory.
+__device__ __forceinline__ small_rotation_storage& storage_of_warp(const block_layout& layout,
+                                                                   void* shared) {
+  u8* const first = static_cast<u8*>(shared) + layout.rotation_offset();
+  return reinterpret_cast<small_rotation_storage*>(first)[warp_index()];
+}
 
 /// Says that a kernel's path is that of its layout, as with_path sees to.
 struct known_path {};

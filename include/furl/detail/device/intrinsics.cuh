@@ -41,11 +41,36 @@ __device__ __forceinline__ u32 select_bytes(float a, float b, u32 selector) {
 }
 /// @}
 
+/// Four bytes out of the eight of (b, a), as select_bytes has them, but each the highest bit of the
+/// chosen byte in all its bits. Pre: every nibble of the selector has 8 added.
+__device__ __forceinline__ u32 select_byte_signs(u32 a, u32 b, u32 selector) {
+  u32 r;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(selector));
+  return r;
+}
+
+/// LowFactor * low + HighFactor * high + c of the unsigned halves of a word, with factors of 8
+/// bits.
+template <int LowFactor, int HighFactor>
+__device__ __forceinline__ u32 dot_halves(u32 word, u32 c) {
+  constexpr int factors = (LowFactor & 0xff) | (HighFactor & 0xff) << 8;
+  u32 r;
+  asm("dp2a.lo.u32.s32 %0, %1, %2, %3;" : "=r"(r) : "r"(word), "n"(factors), "r"(c));
+  return r;
+}
+
 /// Byte `index` of a word as a float, exactly: it becomes the last bits of 2^23.
 __device__ __forceinline__ float byte_to_f32(u32 word, u32 index) {
   float r;
   asm("prmt.b32 %0, %1, 0x4b000000, %2;" : "=f"(r) : "r"(word), "r"(0x7440u + index));
   return sub_rn(r, 8388608.0f);
+}
+
+/// Half `index` of a word over 256 as a float, exactly: it becomes the last bits of 2^15.
+__device__ __forceinline__ float half_to_f32(u32 word, u32 index) {
+  float r;
+  asm("prmt.b32 %0, %1, 0x47000000, %2;" : "=f"(r) : "r"(word), "r"(0x7410u + 0x22u * index));
+  return sub_rn(r, 32768.0f);
 }
 
 /// @{

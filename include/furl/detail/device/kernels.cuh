@@ -5,13 +5,11 @@
 // ONE GRID. Compression: one warp a tile, every element read from device memory once. With means
 // whose cells no block can hold, a second time from the cache, after average_pool.
 //
-// ONE GRID. Decompression, into an array or added to one, and masks and small integers (FORMAT.md,
-// A8): one warp a tile.
+// ONE GRID. Masks and small integers (FORMAT.md, A8): one warp a tile.
 
 #include "furl/block/average_pool.cuh"
 #include "furl/block/codes.cuh"
 #include "furl/block/compress.cuh"
-#include "furl/block/decompress.cuh"
 #include "furl/block/elements.cuh"
 #include "furl/block/layout.cuh"
 #include "furl/block/tile.cuh"
@@ -156,65 +154,6 @@ status launch_compress(const plan& p, const options& o, const T* x, u8* blob, ra
 
 #endif
 
-/// Whether values take the place of what is there, or are added to it.
-enum class output : u8 { replace, accumulate };
-
-/// Four values into the output, or added to it.
-template <output Output, class T>
-__device__ __forceinline__ void write_row(const float (&values)[4], row_words<T>& out) {
-  if constexpr (Output == output::accumulate) {
-    add_row<T>(values, out);
-  } else {
-    saturate_row<T>(values, out);
-  }
-}
-
-/// Restores elements, without means.
-template <class T, output Output, class Architectures>
-__global__ void __launch_bounds__(block_threads, 7)
-    decompress(blob_layout layout, const u8* blob, T* y) {
-  for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
-    const int count = elements_in_tile(layout.num_elements, tile);
-    tile_fragment<T> out;
-    if constexpr (Output == output::accumulate) load_tile(y + tile * tile_elements, count, out);
-    coded_tile coded;
-    if (!load_coded_tile(layout, tile, count, blob, coded)) continue;
-    FURL_UNROLL
-    for (int row = 0; row < rows_per_tile; ++row) {
-      float values[4];
-      dequantize_row(coded, row, values);
-      write_row<Output, T>(values, out.word[row]);
-    }
-    store_tile(y + tile * tile_elements, count, out);
-  }
-}
-
-/// Restores elements from their residuals and means.
-template <class T, output Output, lfc_path Path, class Architectures>
-__global__ void __launch_bounds__(block_decompress<Path>::max_threads, detail::min_blocks(Path))
-    decompress_with_lfc(block_layout layout, const u8* blob, T* y) {
-  extern __shared__ float4 shared[];
-  const tile_run run(layout);
-  const block_decompress<Path> block(layout, run, shared, blob, detail::known_path{});
-  if (run.count == 0) return;
-  T* const tile = y + run.tile * tile_elements;
-  tile_fragment<T> out;
-  if constexpr (Output == output::accumulate && sizeof(T) == 2) {
-    // Values first: 16-bit elements leave the registers for it, and fewer loads are on their way.
-    tile_fragment<float> values;
-    if (!block.load(values)) return;
-    load_tile(tile, run.count, out);
-    FURL_UNROLL
-    for (int row = 0; row < rows_per_tile; ++row) add_row<T>(values.word[row], out.word[row]);
-  } else {
-    if constexpr (Output == output::accumulate) load_tile(tile, run.count, out);
-    const bool has_place = block.for_each_row(
-        [&](int row, const float(&values)[4]) { write_row<Output, T>(values, out.word[row]); });
-    if (!has_place) return;
-  }
-  store_tile(tile, run.count, out);
-}
-
 /// Keeps the low bits of one code per byte.
 template <class Architectures>
 __global__ void __launch_bounds__(block_threads)
@@ -245,29 +184,6 @@ __global__ void __launch_bounds__(block_threads)
     store_tile(codes + tile * tile_elements, elements_in_tile(layout.num_elements, tile), out);
   }
 }
-
-#if !defined(__CUDACC_RTC__)
-
-/// Decompresses by the kernel that the plan needs.
-template <class Architectures, output Output, class T>
-status launch_decompress(const plan& p, const options& o, const u8* blob, T* y,
-                         cudaStream_t stream) {
-  const block_layout layout(p, o);
-  return with_path(layout.means.path, [&](auto chosen) -> status {
-    constexpr lfc_path path = decltype(chosen)::value;
-    if constexpr (path == lfc_path::none) {
-      const blob_layout& of_blob = layout;
-      return launch(decompress<T, Output, Architectures>, {blocks_for(layout.num_tiles)}, stream,
-                    of_blob, blob, y);
-    } else {
-      return launch(decompress_with_lfc<T, Output, path, Architectures>,
-                    {layout.num_blocks(), layout.num_threads(), layout.shared_bytes()}, stream,
-                    layout, blob, y);
-    }
-  });
-}
-
-#endif
 
 }  // namespace furl::kernel
 

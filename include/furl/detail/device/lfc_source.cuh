@@ -152,8 +152,8 @@ FURL_HD constexpr u64 slot_bytes(const cell_plane& p, u32 run_elements, int log2
 
 }  // namespace detail
 
-/// The fastest path for a grid.
-FURL_HD constexpr lfc_source choose_lfc_source(const cell_grid& grid) {
+/// The fastest path for a grid, of those that leave some bytes of shared memory to each tile.
+FURL_HD constexpr lfc_source choose_lfc_source(const cell_grid& grid, u32 bytes_per_tile = 0) {
   const cell_grid g = normalised(grid);
   lfc_source s;
   s.log2_cell = detail::log2_lane_cell(g);
@@ -184,7 +184,7 @@ FURL_HD constexpr lfc_source choose_lfc_source(const cell_grid& grid) {
         ++s.slots.log2_granule;
     bytes = detail::slot_bytes(plane, run_elements, int(s.slots.log2_granule));
   }
-  if (bytes > detail::shared_limit) return s;
+  if (bytes + u64(tiles) * bytes_per_tile + 15 > detail::shared_limit) return s;
   s.path = path;
   s.tiles_per_block = tiles;
   s.shared_bytes = u32(bytes);
