@@ -164,6 +164,69 @@ TEST(Arguments, EmptyTensorSucceedsWithNullPointers) {
   }
 }
 
+// Without the key that compress had, rotated and dithered codes mean little.
+TEST(Arguments, PlansThatNeedAKey) {
+  codec dithered;
+  dithered.rounding = rounding::dithered;
+  for (const plan& p : {make_plan(rotated_codec(2), {call_elements}),
+                        make_plan(dithered, {call_elements}), make_plan(rotated_codec(1), {0})}) {
+    for (const auto& engine : backends()) {
+      guarded_buffer blob(p.size_bytes());
+      guarded_buffer y(4 * static_cast<u64>(p.num_elements()));
+      const const_bytes read{blob.data(), blob.size()};
+      const values out{y.data(), dtype::f32, p.num_elements()};
+      expect_status(engine->decompress(p, read, out), error::wrong_plan, "plan", 0);
+      expect_status(engine->decompress_add(p, read, out), error::wrong_plan, "plan", 0);
+      std::vector<quality> groups(static_cast<std::size_t>(p.num_groups()));
+      quality total;
+      expect_status(
+          engine->measure(p, {y.data(), dtype::f32, p.num_elements()}, read, groups, &total),
+          error::wrong_plan, "plan", 0);
+      EXPECT_TRUE(untouched(y));
+    }
+  }
+}
+
+// The calls with a key check all else as those without, and take every plan.
+TEST(Arguments, CallsWithAKey) {
+  const plan p = make_plan({}, {call_elements});
+  const random_key key{1, 2};
+  for (const auto& engine : backends()) {
+    const auto blob = compress(*engine, p, normal_floats(call_elements, 1), key);
+    EXPECT_EQ(decompress(*engine, p, blob, random_key{3, 4}), decompress(*engine, p, blob));
+    const plan rotated = make_plan(rotated_codec(1), {call_elements});
+    guarded_buffer y(4 * call_elements);
+    const guarded_buffer in(blob);
+    const const_bytes read{in.data(), in.size()};
+    const values short_one{y.data(), dtype::f32, call_elements - 1};
+    const values whole{y.data(), dtype::f32, call_elements};
+    expect_status(engine->decompress(rotated, read, short_one, {}, key), error::wrong_size, "y",
+                  call_elements - 1);
+    expect_status(engine->decompress_add(rotated, {in.data(), 16}, whole, {}, key),
+                  error::wrong_size, "blob", 16);
+    EXPECT_TRUE(untouched(y));
+  }
+}
+
+TEST(Arguments, RotatedCodesHaveNoRanges) {
+  const plan p = make_plan(rotated_codec(2), {call_elements});
+  for (const auto& engine : backends()) {
+    guarded_buffer blob(p.size_bytes());
+    const auto x = normal_floats(call_elements, 1);
+    const std::vector<float> pairs(2 * static_cast<std::size_t>(p.num_groups()), 0.0f);
+    for (const given_ranges& given : {given_ranges::of_tensor(pairs.data()),
+                                      given_ranges::of_groups(pairs.data(), p.num_groups())})
+      expect_status(engine->compress(p, x, {blob.data(), blob.size()}, {}, {}, given),
+                    error::wrong_plan, "plan", 0);
+    EXPECT_TRUE(untouched(blob));
+    std::vector<double> squared(2, -1.0);
+    expect_status(engine->squared_ranges(p, x, squared), error::wrong_plan, "plan", 0);
+    expect_status(engine->squared_ranges(p, const_bytes{blob.data(), blob.size()}, squared),
+                  error::wrong_plan, "plan", 0);
+    EXPECT_EQ(squared, std::vector<double>(2, -1.0));
+  }
+}
+
 TEST(Views, WritableMemoryMayBeRead) {
   float x[3] = {};
   const values written(x, 3);

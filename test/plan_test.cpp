@@ -74,6 +74,62 @@ TEST(Plan, RefusesMetaAndRounding) {
   expect_refused(plan::make_mixed(c, {8}, 1), "codec.coding", 2, "rotated");
 }
 
+TEST(Plan, RefusesWhatRotatedCodesHaveNoChoiceOf) {
+  const auto refused = [](const codec& c, const char* argument, i64 value, const char* limit) {
+    expect_refused(plan::make(c, {8}), argument, value, limit);
+  };
+  codec good;
+  good.coding = coding::rotated;
+  for (const int bits : {1, 2}) {
+    good.bits = bits;
+    EXPECT_TRUE(plan::make(good, {8}));
+  }
+  codec c = good;
+  for (const int bits : {3, 4, 8}) {
+    c.bits = bits;
+    refused(c, "codec.bits", bits, "rotated");
+  }
+  c = good;
+  for (const int group : {32, 128, 512, 1024}) {
+    c.group = group;
+    refused(c, "codec.group", group, "256");
+  }
+  c = good;
+  c.meta = dtype::f32;
+  refused(c, "codec.meta", i64(dtype::f32), "bf16");
+  c = good;
+  for (const rounding mode : {rounding::nearest, rounding::dithered}) {
+    c.rounding = mode;
+    refused(c, "codec.rounding", i64(mode), "stochastic");
+  }
+  expect_refused(plan::make_mixed(good, {8}, 1), "codec.coding", 1, "min_max");
+}
+
+TEST(Plan, SizesOfRotatedCodes) {
+  for (const int bits : {1, 2}) {
+    for (const i64 n : {1, 256, 1023, 1024, 1025, 9999}) {
+      codec c;
+      c.bits = bits;
+      c.coding = coding::rotated;
+      const plan p = *plan::make(c, {n});
+      const u64 tiles = u64(n + 1023) / 1024;
+      EXPECT_EQ(p.num_groups(), i64(4 * tiles));
+      EXPECT_EQ(p.meta_offset(), tiles * 128 * u64(bits));
+      EXPECT_EQ(p.meta_end(), p.meta_offset() + tiles * 8);
+      EXPECT_EQ(p.lfc_offset(), p.meta_offset() + (tiles + 1) / 2 * 16);
+      EXPECT_EQ(p.size_bytes(), p.lfc_offset());
+      EXPECT_TRUE(p.needs_key());
+    }
+  }
+  EXPECT_FALSE(plan::make({}, {8})->needs_key());
+  EXPECT_FALSE(plan{}.needs_key());
+  codec dithered;
+  dithered.rounding = rounding::dithered;
+  EXPECT_TRUE(plan::make(dithered, {8})->needs_key());
+  EXPECT_TRUE(plan::make_mixed(dithered, {8}, 3)->needs_key());
+  EXPECT_NE(*plan::make(dithered, {8}), *plan::make({}, {8}));
+}
+
 TEST(Plan, RefusesShapes) {
   const extents nine{1, 1, 1, 1, 1, 1, 1, 1, 1};
   expect_refused(plan::make(codec{}, nine), "shape.rank", 9, "0..8");

@@ -67,6 +67,24 @@ outputs run_all(backend& engine, dtype type, const extents& window) {
   return out;
 }
 
+/// The same for codes that are decoded with their key: blob, values and sums one behind the other.
+std::vector<u8> run_with_key(backend& engine, dtype type, const codec& c) {
+  const plan p = make_plan(c, {3000});
+  auto x = normal_floats(3000, 6);
+  for (std::size_t i = 0; i < 1024; ++i) x[i] *= 0x1p-58f;  // subnormal squares, blocks of zeros
+  for (std::size_t i = 1024; i < 2048; ++i) x[i] *= i % 2 == 0 ? 0x1p-130f : 0x1p-122f;
+  const auto elements = reference::from_floats(x, type);
+  const auto before = reference::from_floats(normal_floats(3000, 7), type);
+  const random_key key{1, 2};
+  auto out = compress(engine, p, elements, type, key);
+  const auto blob = out;
+  const auto decoded = decompress(engine, p, blob, type, {}, {}, key);
+  const auto added = decompress_add(engine, p, blob, type, before, {}, {}, key);
+  out.insert(out.end(), decoded.begin(), decoded.end());
+  out.insert(out.end(), added.begin(), added.end());
+  return out;
+}
+
 struct coded_outputs {
   std::vector<u8> blob;
   std::vector<u8> levels;
@@ -123,6 +141,12 @@ class FloatEnvironment : public testing::TestWithParam<bool> {
       for (const dtype type : all_types) {
         SCOPED_TRACE(std::string(engine->name()) + " " + name(type));
         EXPECT_TRUE(run_all(changed, type, window) == run_all(*engine, type, window));
+        codec dithered;
+        dithered.rounding = rounding::dithered;
+        dithered.meta = dtype::f32;
+        dithered.window = window;
+        for (const codec& c : {rotated_codec(1, window), rotated_codec(2, window), dithered})
+          EXPECT_EQ(run_with_key(changed, type, c), run_with_key(*engine, type, c));
         const auto mode = GetParam() ? rounding::stochastic : rounding::nearest;
         const coded_outputs coded = run_coded(*engine, type, mode);
         const coded_outputs changed_coded = run_coded(changed, type, mode);

@@ -98,6 +98,32 @@ TEST(Stack, CallsOfEveryWindowAndType) {
   }
 }
 
+TEST(Stack, CallsOfRotatedAndDitheredCodes) {
+  codec dithered;
+  dithered.rounding = rounding::dithered;
+  for (codec c : {rotated_codec(1), rotated_codec(2), dithered}) {
+    for (const extents& window : {extents{}, extents{1, 8, 8}}) {
+      c.window = window;
+      const plan p = make_plan(c, {20, 56, 57});
+      const std::vector<u8> x = bytes_of(uniform_floats(std::size_t(p.num_elements()), 1));
+      std::vector<u8> y(x);
+      guarded_buffer blob(p.size_bytes());
+      for (const dtype type : all_types) {
+        const const_bytes read(blob.data(), p.size_bytes());
+        const values out(y.data(), type, p.num_elements());
+        const random_key key{1, 2};
+        expect_little_stack("compress", [&] {
+          return host::compress(p, {x.data(), type, p.num_elements()}, {blob.data(), blob.size()},
+                                key);
+        });
+        expect_little_stack("decompress", [&] { return host::decompress(p, read, out, key); });
+        expect_little_stack("decompress_add",
+                            [&] { return host::decompress_add(p, read, out, key); });
+      }
+    }
+  }
+}
+
 TEST(Stack, CallsOfCodes) {
   for (int bits = 1; bits <= 8; ++bits) {
     const plan p = *plan::make_codes(bits, {5000});

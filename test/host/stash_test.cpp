@@ -102,6 +102,36 @@ TEST_F(Stash, HoldsWhatCompressWrites) {
   EXPECT_EQ(bytes_of(sum), decompress_add(*backends()[0], p, expected, dtype::f32, bytes_of(x)));
 }
 
+TEST_F(Stash, RemembersItsKey) {
+  codec dithered;
+  dithered.rounding = rounding::dithered;
+  for (const plan& of : {make_plan(rotated_codec(2), {3, 500}), make_plan(dithered, {3, 500})}) {
+    const random_key key{7, 8};
+    auto kept = host::stash::compress(of, x, key, {}, memory.allocator());
+    ASSERT_TRUE(kept);
+    const auto expected = round_trip(*backends()[0], of, x, key);
+    EXPECT_EQ(restored(*kept), expected);
+    host::stash moved(std::move(*kept));
+    EXPECT_EQ(restored(moved), expected);
+    *kept = std::move(moved);
+    EXPECT_EQ(restored(*kept), expected);
+    std::vector<float> sum(x.size());
+    EXPECT_TRUE(kept->restore_add(sum));
+    EXPECT_EQ(sum, expected);
+    // One that was not made by `compress` is given the key.
+    const auto write = [&](bytes blob) { return host::compress(of, x, blob, key); };
+    const auto other = host::stash::make(of, write, memory.allocator());
+    ASSERT_TRUE(other);
+    EXPECT_EQ(other->restore(sum).code, error::wrong_plan);
+    EXPECT_EQ(other->restore_add(sum).code, error::wrong_plan);
+    EXPECT_TRUE(other->restore(sum, key));
+    EXPECT_EQ(sum, expected);
+    std::vector<float> twice(x.size());
+    EXPECT_TRUE(other->restore_add(twice, key));
+    EXPECT_EQ(twice, expected);
+  }
+}
+
 TEST_F(Stash, AllocatesOnceAndFreesOnce) {
   {
     const auto kept = keep();

@@ -20,10 +20,14 @@ namespace furl::host::detail {
 
 /// What a tile needs while it is rotated.
 struct rotation_scratch {
-  alignas(64) float rows[tile_elements];
   alignas(64) float by_columns[tile_elements];
-  alignas(64) float squares[8 * tile_lanes];     // partial sums, of columns with the same i
-  alignas(64) float magnitudes[8 * tile_lanes];  // likewise
+  union {
+    alignas(64) float rows[tile_elements];  // before by_columns is made
+    struct {
+      alignas(64) float squares[8 * tile_lanes];     // partial sums, of columns with the same i
+      alignas(64) float magnitudes[8 * tile_lanes];  // likewise
+    } partial;
+  };
 };
 
 /// Trees over eight partial sums of every lane, then over the rows of every block.
@@ -119,15 +123,15 @@ class rotated_compressor {
     float energy[blocks_per_tile];
     float projected[blocks_per_tile];
     finish_rotation();
-    add_lanes(scratch_.squares, energy);
-    add_lanes(scratch_.magnitudes, projected);
+    add_lanes(scratch_.partial.squares, energy);
+    add_lanes(scratch_.partial.magnitudes, projected);
     alignas(64) u32 planes[max_rotated_bits * tile_lanes];
     if (bits_ == 1) {
       code_signs(planes);
     } else {
       float outer[blocks_per_tile];
       code_pairs(energy, planes);
-      add_lanes(scratch_.magnitudes, outer);
+      add_lanes(scratch_.partial.magnitudes, outer);
       for (int b = 0; b < blocks_per_tile; ++b) projected[b] = fma_rn(2.0f, outer[b], projected[b]);
     }
     for (int block = 0; block < blocks_per_tile; ++block) {
@@ -144,8 +148,9 @@ class rotated_compressor {
   /// The last two stages, with partial sums of squares and of magnitudes.
   void finish_rotation() {
     for (int i = 0; i < 8; ++i)
-      finish_columns(scratch_.by_columns + i * column_step, scratch_.squares + i * tile_lanes,
-                     scratch_.magnitudes + i * tile_lanes);
+      finish_columns(scratch_.by_columns + i * column_step,
+                     scratch_.partial.squares + i * tile_lanes,
+                     scratch_.partial.magnitudes + i * tile_lanes);
   }
 
   /// One bit: set where the number is not negative.
@@ -172,7 +177,7 @@ class rotated_compressor {
       for (int q = 0; q < 4; ++q)
         put_large(scratch_.by_columns + i * column_step + q * tile_lanes, threshold, code_bit(q, i),
                   large[q], low);
-      add_fours(large[0], scratch_.magnitudes + i * tile_lanes);
+      add_fours(large[0], scratch_.partial.magnitudes + i * tile_lanes);
     }
   }
 
