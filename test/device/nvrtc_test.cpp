@@ -52,7 +52,8 @@ std::vector<std::string> headers() {
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
     const std::string name = fs::relative(entry.path(), root).generic_string();
     const bool host = name.find("/host/") != std::string::npos || name == "furl/furl.hpp" ||
-                      name == "furl/compress.hpp" || name == "furl/thread_pool.hpp";
+                      name == "furl/compress.hpp" || name == "furl/stash.hpp" ||
+                      name == "furl/thread_pool.hpp";
     const bool host_only =
         name == "furl/detail/extra/codebook.hpp" || name == "furl/extra/optimal_codebooks.hpp";
     if (entry.is_regular_file() && name != "furl/FORMAT.md" && !host && !host_only)

@@ -59,19 +59,23 @@ __global__ void __launch_bounds__(block_threads, 7)
 /// How codes become residuals.
 enum class decoding : u8 { plain, dithered, rotated };
 
-/// Blocks that shall fit on a multiprocessor: with what is added to in f32, and signs or random
-/// bits, there are more values under way than registers for two of 16 tiles.
+/// Blocks that shall fit on a multiprocessor: fewer where what is added to, codes and what takes
+/// the key are more than the registers of that many threads.
 template <class T, output Output, lfc_path Path, decoding Decoding>
-inline constexpr int min_blocks_of_decompress =
-    Output == output::accumulate &&
-            sizeof(T) == 4 && Path == lfc_path::slots&& Decoding != decoding::plain
-        ? 1
-        : detail::min_blocks(Path);
+FURL_HD constexpr int min_blocks_of_decompress() {
+  if (Output == output::accumulate && Decoding != decoding::plain) {
+    if (Path == lfc_path::slots && sizeof(T) == 4) return 1;
+#if __CUDA_ARCH__ >= 1200
+    if (Path == lfc_path::lanes) return 1;
+#endif
+  }
+  return detail::min_blocks(Path);
+}
 
 /// Restores elements from their residuals and means.
 template <class T, output Output, lfc_path Path, decoding Decoding, class Architectures>
 __global__ void __launch_bounds__(block_decompress<Path>::max_threads,
-                                  min_blocks_of_decompress<T, Output, Path, Decoding>)
+                                  min_blocks_of_decompress<T, Output, Path, Decoding>())
     decompress_with_lfc(block_layout layout, const u8* blob, T* y, key_argument key_source) {
   extern __shared__ float4 shared[];
   const tile_run run(layout);

@@ -46,9 +46,19 @@ __global__ void __launch_bounds__(block_threads, 7)
   });
 }
 
+/// Blocks that shall fit on a multiprocessor without spills.
+template <output Output>
+FURL_HD constexpr int min_blocks_of_rotated() {
+#if __CUDA_ARCH__ >= 1200
+  return Output == output::accumulate ? 5 : 7;
+#else
+  return Output == output::accumulate ? 6 : 7;
+#endif
+}
+
 /// Restores elements, without means.
 template <class T, output Output, class Architectures>
-__global__ void __launch_bounds__(block_threads, Output == output::accumulate ? 6 : 7)
+__global__ void __launch_bounds__(block_threads, min_blocks_of_rotated<Output>())
     decompress_rotated(blob_layout layout, int run, const u8* blob, T* y, key_argument key_source) {
   __shared__ decompress_rotation_storage of_warps[warps_per_block];
   decompress_rotation_storage& storage = of_warps[warp_index()];
