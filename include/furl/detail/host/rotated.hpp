@@ -18,15 +18,18 @@ FURL_HIDDEN_BEGIN
 
 namespace furl::host::detail {
 
+/// Sums over columns of every lane: those with the same i are 32 i on.
+struct partial_sums {
+  alignas(64) float squares[8 * tile_lanes];
+  alignas(64) float magnitudes[8 * tile_lanes];
+};
+
 /// What a tile needs while it is rotated.
 struct rotation_scratch {
   alignas(64) float by_columns[tile_elements];
   union {
     alignas(64) float rows[tile_elements];  // before by_columns is made
-    struct {
-      alignas(64) float squares[8 * tile_lanes];     // partial sums, of columns with the same i
-      alignas(64) float magnitudes[8 * tile_lanes];  // likewise
-    } partial;
+    partial_sums partial;                   // after it
   };
 };
 
