@@ -22,14 +22,15 @@ furl::codec nearest(int bits) {
   return c;
 }
 
-furl::codec with_means() {
-  furl::codec c;
+furl::codec with_means(int bits) {
+  furl::codec c = flat(bits);
   c.window = {1, 1, 8, 8};
   return c;
 }
 
+/// Means too: for a third of a bit they halve the squared error of the gradients.
 furl::codec rotated(int bits) {
-  furl::codec c = flat(bits);
+  furl::codec c = with_means(bits);
   c.coding = furl::coding::rotated;
   return c;
 }
@@ -56,7 +57,7 @@ std::vector<scheme> all_schemes() {
           {"flat8", "8 bits", method::fold, flat(8)},
           {"flat4", "4 bits", method::fold, flat(4)},
           {"flat2", "2 bits", method::fold, flat(2)},
-          {"lfc2", "2 bits + 8x8 means", method::fold, with_means()},
+          {"lfc2", "2 bits + 8x8 means", method::fold, with_means(2)},
           {"rotated2", "2 bits, rotated", method::fold, rotated(2)},
           {"rotated1", "1 bit, rotated", method::fold, rotated(1)},
           {"actnn-mixed", "2 bits, mixed", method::mixed_bits, flat(2)},

@@ -42,8 +42,8 @@ struct scheme {
 };
 
 /// No compression; 8, 4 and 2 bits with a range per group (ActNN's codec); 2 bits on top of the
-/// means of 8 x 8 cells (DIVISION's codec); rotated codes of 2 and 1 bits (EDEN's); the other
-/// methods.
+/// means of 8 x 8 cells (DIVISION's codec); rotated codes of 2 and 1 bits (EDEN's) on top of such
+/// means; the other methods.
 std::vector<scheme> all_schemes();
 
 /// Throws std::invalid_argument if there is none.
