@@ -256,8 +256,8 @@ TEST_F(gradient_test, folding_errors_average_out) {
   for (const char* const name : {"flat2", "rotated2", "rotated1"}) {
     for (u64 seed = 0; seed < draws; ++seed) gradient(op, x, scheme_named(name), seed);
     const tensor sum = take_gradient();
-    // An element's error is at most 1/3 in root mean square: 2 bits have steps of 1/3, and 1 rotated
-    // bit loses .57 of squares that are 1/6 on average. A gradient adds 72 of them.
+    // An element's error is at most 1/3 in root mean square: 2 bits have steps of 1/3, and 1
+    // rotated bit loses .57 of squares that are 1/6 on average. A gradient adds 72 of them.
     const double sigma = std::sqrt(72.0 / draws) / 3.0;
     for (index i = 0; i < exact.values.size(); ++i)
       EXPECT_NEAR(double(sum.values.data()[i]) / draws, double(exact.values.data()[i]), 4.0 * sigma)
