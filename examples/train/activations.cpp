@@ -71,6 +71,7 @@ variable rectify(tape& t, const variable& x) {
     t.add_gradient(slot, dy);
   });
   out.ranges = ranges_from(x.ranges, rectified, rectified);
+  out.mask = [&t, saved] { return t.hooks().load(saved); };
   return out;
 }
 

@@ -243,18 +243,46 @@ TEST_F(gradient_test, folding_does_not_touch_masks_places_and_probabilities) {
 TEST_F(gradient_test, folding_errors_average_out) {
   parameter weight({2, 2, 3, 3});
   randomize(weight, 1);
-  const operation op = [&](tape& t, const variable& x) { return convolve(t, x, weight); };
+  const operation op = [&](tape& t, const variable& x) {
+    return convolve(t, rectify(t, x), weight);
+  };
   const tensor x = random_tensor({2, 2, 6, 6}, 2);
+  const auto take_gradient = [&] {
+    return std::exchange(weight.gradient, parameter(weight.value.shape).value);
+  };
   gradient(op, x, plain);
-  const tensor exact = weight.gradient;
-  weight.gradient = parameter(weight.value.shape).value;
+  const tensor exact = take_gradient();
   constexpr int draws = 2000;
-  for (u64 seed = 0; seed < draws; ++seed) gradient(op, x, scheme_named("flat2"), seed);
-  // A step is about 2/3, so an element's error at most 1/3 in root mean square; a gradient adds 72.
-  const double sigma = std::sqrt(72.0 / draws) / 3.0;
-  for (index i = 0; i < exact.values.size(); ++i)
-    EXPECT_NEAR(double(weight.gradient.values.data()[i]) / draws, double(exact.values.data()[i]),
-                4.0 * sigma);
+  for (const char* const name : {"flat2", "rotated2", "rotated1"}) {
+    for (u64 seed = 0; seed < draws; ++seed) gradient(op, x, scheme_named(name), seed);
+    const tensor sum = take_gradient();
+    // An element's error is at most 1/3 in root mean square: 2 bits have steps of 1/3, and 1
+    // rotated bit loses .57 of squares that are 1/6 on average. A gradient adds 72 of them.
+    const double sigma = std::sqrt(72.0 / draws) / 3.0;
+    for (index i = 0; i < exact.values.size(); ++i)
+      EXPECT_NEAR(double(sum.values.data()[i]) / draws, double(exact.values.data()[i]), 4.0 * sigma)
+          << name;
+  }
+}
+
+TEST_F(gradient_test, a_layer_learns_nothing_from_zeros_of_a_relu) {
+  parameter weight({2, 2, 3, 3});
+  randomize(weight, 1);
+  const operation op = [&](tape& t, const variable& x) {
+    return convolve(t, max_pool(t, rectify(t, x)), weight);
+  };
+  const tensor x = random_tensor({2, 2, 9, 8}, 2);
+  for (index i = 0; i < 2; ++i)
+    for (index k = 0; k < 72; ++k) x.plane(i, 0)[k] = -0.5F;
+  for (const char* const name : {"rotated2", "rotated1"}) {
+    gradient(op, x, scheme_named(name));
+    const tensor of_weight = std::exchange(weight.gradient, parameter(weight.value.shape).value);
+    for (index output = 0; output < 2; ++output)
+      for (index tap = 0; tap < 9; ++tap) {
+        EXPECT_EQ(of_weight.plane(output, 0)[tap], 0.0F) << name;
+        EXPECT_NE(of_weight.plane(output, 1)[tap], 0.0F) << name;
+      }
+  }
 }
 
 }  // namespace

@@ -47,6 +47,22 @@ tensor pool_backward(thread_pool& pool, const shape& in, const tensor& dy, const
   return dx;
 }
 
+/// Whether the element of each place is above 0.
+codes pool_mask(thread_pool& pool, const shape& in, const shape& out, const codes& mask,
+                const codes& places) {
+  codes pooled(out.size());
+  for_each(pool, out.n * out.c, [&](index plane, int) {
+    const u8* const bits = mask.data() + plane * in.plane();
+    for (index row = 0; row < out.h; ++row)
+      for (index k = 0; k < out.w; ++k) {
+        const index i = (plane * out.h + row) * out.w + k;
+        const int p = places.data()[i];
+        pooled.data()[i] = bits[(2 * row + p / 2) * in.w + 2 * k + p % 2];
+      }
+  });
+  return pooled;
+}
+
 }  // namespace
 
 variable max_pool(tape& t, const variable& x) {
@@ -67,6 +83,10 @@ variable max_pool(tape& t, const variable& x) {
     if (slot >= 0) t.add_gradient(slot, pool_backward(t.pool(), in, dy, t.hooks().load(saved)));
   });
   out.ranges = x.ranges;
+  if (x.mask != nullptr)  // a maximum is 0 where what it was taken from is 0: no bits of its own
+    out.mask = [&t, in, shape = y.shape, mask = x.mask, saved] {
+      return pool_mask(t.pool(), in, shape, mask(), t.hooks().load(saved));
+    };
   return out;
 }
 

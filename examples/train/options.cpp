@@ -83,9 +83,8 @@ void set(options& o, const std::string& option, const std::string& value) {
 
 std::string usage() {
   return "Trains a small network on Fashion-MNIST with folded activations and compares.\n"
-         "  --codec NAME      none, flat8, flat4, flat2, lfc2, actnn-mixed, blpa4, asa, or, with "
-         "GELU,\n"
-         "                    fewbit (default: all)\n"
+         "  --codec NAME      none, flat8, flat4, flat2, lfc2, rotated2, rotated1, actnn-mixed,\n"
+         "                    blpa4, asa, or, with GELU, fewbit (default: all)\n"
          "  --activation F    relu or gelu (default: relu)\n"
          "  --epochs N        passes over the training images (default: 1)\n"
          "  --batch N         images per step (default: 128)\n"

@@ -6,6 +6,7 @@
 // keeps its tensors with between the forward and the backward pass. Any framework that has such a
 // pair can do the same.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <variant>
@@ -41,11 +42,15 @@ struct scheme {
 };
 
 /// No compression; 8, 4 and 2 bits with a range per group (ActNN's codec); 2 bits on top of the
-/// means of 8 x 8 cells (DIVISION's codec); the other methods.
+/// means of 8 x 8 cells (DIVISION's codec); rotated codes of 2 and 1 bits (EDEN's) on top of such
+/// means; the other methods.
 std::vector<scheme> all_schemes();
 
 /// Throws std::invalid_argument if there is none.
 scheme scheme_named(const std::string& name);
+
+/// Loads the mask of an activation: 0 where it is 0.
+using mask_loader = std::function<codes()>;
 
 /// What is kept of a tensor: itself or its folded form. Copies share it, it can be loaded any
 /// number of times, and it is freed with the last copy.
@@ -53,6 +58,7 @@ struct saved_tensor {
   using content = std::variant<buffer<float>, std::unique_ptr<const folded>>;
   trainer::shape shape;
   std::shared_ptr<const content> kept;
+  mask_loader mask = {};  // for codecs that do not keep zeros
 };
 
 /// The same for bytes.
@@ -76,7 +82,9 @@ class saver {
   /// Keeps an activation as the scheme says: for operations whose gradient survives a small error
   /// of zero mean. An activation saved by several operations is kept and counted once.
   /// channel_ranges : lo and hi of each channel, as far as they are known without a look at x.
-  saved_tensor save(const tensor& x, const buffer<float>& channel_ranges = {});
+  /// mask : for the backward pass, if there is one that is kept anyway: zeros come back as zeros.
+  saved_tensor save(const tensor& x, const buffer<float>& channel_ranges = {},
+                    const mask_loader& mask = {});
   /// Keeps a level of the codebook, which must live on, in place of each element.
   saved_tensor save_levels(const tensor& x, const furl::codebook& book);
   /// Keeps integers below 2^bits, exact: ReLU masks and window indices of max pooling.
@@ -85,6 +93,8 @@ class saver {
   saved_tensor save_exact(const tensor& x);
   saved_codes save_exact(const codes& c);
 
+  /// Values that are right on average. Those of a ReLU may come back below 0: to cut them off would
+  /// move the average.
   tensor load(const saved_tensor& s) const;
   codes load(const saved_codes& s) const;
   /// Adds what was kept of a tensor to another.

@@ -70,7 +70,7 @@ variable add(tape& t, const variable& x, const residual& a) {
 }
 
 saved_tensor save_factor(tape& t, const variable& x) {
-  return x.stand_in.kept != nullptr ? x.stand_in : t.hooks().save(x.value, x.ranges);
+  return x.stand_in.kept != nullptr ? x.stand_in : t.hooks().save(x.value, x.ranges, x.mask);
 }
 
 }  // namespace trainer

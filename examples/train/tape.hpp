@@ -20,6 +20,7 @@ struct variable {
   index slot = -1;
   buffer<float> ranges = {};   // lo and hi of each channel, where they are known beforehand
   saved_tensor stand_in = {};  // what to keep in place of the value, if anything
+  mask_loader mask = {};       // for the backward pass, where one is kept anyway
 
   bool wants_gradient() const { return slot >= 0; }
 };
