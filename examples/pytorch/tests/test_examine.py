@@ -74,7 +74,8 @@ def test_the_report_names_who_makes_the_error(monkeypatch):
 def test_memory_is_that_of_the_allocator():
     x = torch.randn(256, 1024, requires_grad=True)
     memory = memory_of(lambda: (x * 1).sin().sum(), torch.device("cpu"), bits=2)
-    assert memory.counted.bytes_before == 1 << 20 and 1 << 16 <= memory.counted.bytes_after < 1 << 17
+    assert (1 << 20) <= memory.counted.bytes_before < 1.05 * (1 << 20)
+    assert 1 << 16 <= memory.counted.bytes_after < 1 << 17
     assert memory.counted.bytes_after + (1 << 20) <= memory.peak < 1.2 * (1 << 20)
     if memory.exact == 0:
         pytest.skip("this allocator does not count")
