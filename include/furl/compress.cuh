@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Compression in device memory, for callers: start here. detail/device/kernels.cuh has what is
-// launched. compress.hpp has the same calls for host memory, and documents each in full.
+// Compression in device memory, for callers: start here. compress.hpp has the same calls for host
+// memory, and documents each in full. detail/device/kernels.cuh, decompress_kernels.cuh and
+// rotated_kernels.cuh have what is launched.
 //
 // All calls work on the stream that they are given, which may be one that is being captured, and
 // wait for nothing. Only a stash allocates memory, from its allocator. Arguments are checked before

@@ -28,8 +28,9 @@ class Codec(NamedTuple):
 
     bits: int = 2    # per value, 1 to 8
     window: int = 8  # means of window x window cells of images are kept apart; 1: none
-    group: int = policy.ROTATED  # codes of 1 and 2 bits are rotated where the operator forgives it. Or values
-    # that share a minimum and a step: 32, 64, 128, 256, 512 or 1024; then none are
+    # ROTATED: codes of 1 and 2 bits are rotated where the operator forgives it. Or how many values share a
+    # minimum and a step, 32, 64, 128, 256, 512 or 1024: then no codes are rotated.
+    group: int = policy.ROTATED
 
     def window_of(self, rank: int) -> list[int]:
         """A width for each dimension: images (rank 4) and volumes (5) are pooled over their last

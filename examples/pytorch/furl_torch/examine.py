@@ -182,6 +182,12 @@ def describe(kept: saved.Saved) -> str:
     return f"{bits} bits rotated{means}" if group == policy.ROTATED else f"{bits} bits in groups of {group}{means}"
 
 
+def planned(note: Note) -> Demand:
+    """What is kept, for the operator that asked."""
+    kept = note.kept.demand
+    return kept if kept.bits == policy.EXACT else kept._replace(signs=note.asked.signs)
+
+
 def rows_of(notes: Sequence[Note]) -> list[Row]:
     """One for each operator."""
     rows: dict[str, Row] = {}
@@ -205,8 +211,7 @@ def examine(model: nn.Module, loss: Loss, bits: int = 2, draws: int = 16) -> str
     gradient(model, loss, observer)
     rows = rows_of(observer.notes)
     for row in rows:
-        plan = [n.kept.demand._replace(signs=n.asked.signs) if n.operator == row.operator else AS_IS
-                for n in observer.notes]
+        plan = [planned(n) if n.operator == row.operator else AS_IS for n in observer.notes]
         if any(demand != AS_IS for demand in plan):
             row.comparison = compare(exact, lambda: gradient(model, loss, Observer(bits, plan)),
                                      max(1, draws // 4))

@@ -225,7 +225,7 @@ def recipe_of(traced: Traced, x: Tensor, codec: Any, min_elements: int) -> Optio
     if demand.bits == policy.EXACT:
         return None
     signs = signs and demand.bits > 0
-    group = demand.group or policy.GROUP if signs else demand.group  # rotated codes do not keep them
+    group = demand.group or policy.GROUP if signs else demand.group  # which clamp what is restored: a bias, where it is rotated
     return Recipe(demand._replace(by_rows=False, group=group), signs, limits, largest=largest)
 
 

@@ -160,18 +160,21 @@ class Demand(NamedTuple):
     group: int
     by_rows: bool = False  # in the order of the dimensions, also where memory has another
     classes: Optional[int] = None  # codes are of exp(x), which are probabilities along this dimension
-    signs: bool = False  # whoever asks reads no more than what is above 0
+    signs: bool = False  # who asks reads no more than what is above 0; joined: somebody does
 
     def joined(self, other: "Demand") -> "Demand":
         """The least that satisfies both."""
         more, less = (other, self) if other.bits > self.bits else (self, other)
-        if less.bits <= 0 or more.bits == EXACT:  # no codes: its window and group say nothing
+        if more.bits == EXACT:
             return more
+        signs = self.signs or other.signs
+        if less.bits <= 0:  # no codes: its window and group say nothing
+            return more._replace(signs=signs)
         if more.classes != less.classes:
             return Demand(EXACT, [], 0)
         group = min(more.group, less.group) or max(more.group, less.group)  # rotated if both are
         return Demand(more.bits, more.window if less.window else [], group, more.by_rows or less.by_rows,
-                      more.classes)
+                      more.classes, signs)
 
 
 def rule_of(table: Mapping[str, Rule], name: str) -> Optional[Rule]:

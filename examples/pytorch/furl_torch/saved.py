@@ -197,23 +197,24 @@ def save_signs(x: Tensor) -> Content:
     return SavedBlob(x, ops.pack_positive(x), unpack)
 
 
-def save_values(x: Tensor, demand: Demand, key: tuple[int, int], exact_signs: bool,
+def save_values(x: Tensor, demand: Demand, key: tuple[int, int], zeros: bool,
                 limits: Optional[tuple[float, float]]) -> Content:
-    """Compresses x; with exact_signs, which elements are above 0 is kept too. Restored values stay
+    """Compresses x; if somebody reads signs, which elements are above 0 is kept too. With zeros, all others
+    are 0, and come back as 0. Restored values stay
     within the limits: a step is rounded up, so that the largest code may lie beyond the largest value."""
     bits, window, group, by_rows = demand[:4]
     ordered = x.contiguous() if by_rows else x
     stride = dense_stride(ordered)
     blob = ops.compress(ordered, bits, window, group, *key)
-    signs: Optional[Tensor] = ops.pack_positive(x) if exact_signs else None
+    signs: Optional[Tensor] = ops.pack_positive(x) if zeros or demand.signs else None
 
     def unpack(s: SavedBlob) -> Tensor:
         y = ops.decompress(s.blob, s.size, stride, s.dtype, bits, window, group)
         if stride != s.stride:
             y = torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=y.device).copy_(y)
-        if signs is not None and group == policy.ROTATED:
-            ops.zero_others_(y, signs)  # on average right as it is, also where it is below 0
-        elif signs is not None:
+        if zeros and group == policy.ROTATED:
+            ops.zero_others_(y, signs)  # nothing is cut off below 0: that would raise the average
+        elif zeros:
             ops.restore_positive_(y, signs)
         return y if limits is None else y.clamp_(*limits)
 

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from furl_torch import compress_saved, policy
-from furl_torch.examine import AS_IS, Observer, compare, examine, gradient, main, memory_of, rows_of
+from furl_torch.examine import AS_IS, Observer, compare, examine, gradient, main, memory_of, planned, rows_of
 from furl_torch.subjects import Wanted, setting, subject_of
 from support import small_net
 
@@ -55,8 +55,7 @@ def test_a_plan_compresses_only_what_it_names():
     exact = gradient(model, loss, observer)
     nothing = Observer(2, [AS_IS] * len(observer.notes))
     assert torch.equal(gradient(model, loss, nothing), gradient(model, loss, nullcontext()))
-    plan = [n.kept.demand._replace(signs=n.asked.signs) if n.operator == "aten::relu" else AS_IS
-            for n in observer.notes]
+    plan = [planned(n) if n.operator == "aten::relu" else AS_IS for n in observer.notes]
     assert torch.allclose(gradient(model, loss, Observer(2, plan)), gradient(model, loss, nullcontext()))
     assert not torch.equal(exact, gradient(model, loss, nullcontext()))
 

@@ -261,6 +261,18 @@ def test_restored_numbers_have_products_that_are_not_subnormal():
     assert logarithms.grad_fn._saved_result.exp().min() > 2.0**-66
 
 
+def test_leaky_relu_reads_signs_where_a_layer_keeps_its_input():
+    w = values(256, 64)
+    for order in (0, 1):
+        x = values(16, 256) * 1
+        with compress_saved():
+            z = x @ w if order else None
+            y = F.leaky_relu(x)
+            z = x @ w if z is None else z
+        assert torch.equal(torch.autograd.grad(y.sum(), x)[0] == 1, x > 0)
+        assert (z.grad_fn._saved_self < 0).any()
+
+
 def test_overrides_by_operator():
     a, b, c, d = (values(64, 64) for _ in range(4))
     context = compress_saved(overrides={"aten::sin": 4, "aten::cos": None, "aten::_softmax": Codec(2, 1)})

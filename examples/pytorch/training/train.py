@@ -24,9 +24,11 @@ from report import plot, print_table
 
 CODECS: dict[str, Optional[dict[str, int]]] = {
     "none": None,
-    "4 bits": {"bits": 4, "window": 1},
-    "2 bits": {"bits": 2, "window": 1},
-    "2 bits + 8x8 means": {"bits": 2, "window": 8},
+    "4 bits": {"bits": 4, "window": 1, "group": 256},
+    "2 bits": {"bits": 2, "window": 1, "group": 256},
+    "2 bits + 8x8 means": {"bits": 2, "window": 8, "group": 256},
+    "2 bits, rotated": {"bits": 2},
+    "1 bit, rotated": {"bits": 1},
 }
 
 

@@ -133,6 +133,7 @@ __device__ __forceinline__ void compress_tile(const tile_fragment<T>& x, int cou
 ///           blob : global, layout.size_bytes bytes, aligned to 16.
 /// Shared  : none.
 /// Sync    : within the warp.
+/// Pre     : the plan's codes are not rotated (layout.is_rotated): rotated.cuh has those.
 /// Post    : the tile's codes and metadata are written, and by tile 0 what pads the blob's parts.
 /// @code
 /// // Compresses the sum of two arrays, without means: a tile for each warp.
@@ -161,8 +162,7 @@ __device__ __forceinline__ void compress_tile(const blob_layout& layout, i64 til
                 blob + layout.meta_offset);
 }
 
-/// Compresses a tile into its place in a blob, with a range of the caller's choice for each group.
-/// Everything else is as for compress_tile into a blob.
+/// As compress_tile into a blob, with a range of the caller's choice for each group.
 /// Shapes  : range : that of the group which the lane looks after (group_of_lane). If both numbers
 ///                   are NaN, the group is restored as NaN.
 /// Pre     : every element lies within its group's range, unless that is NaN.
@@ -257,11 +257,12 @@ class block_compress {
     means_.subtract(blob + layout_.lfc_offset, v);
   }
 
-  /// Compresses the tile that load has loaded into v. This changes v.
+  /// Compresses the tile that load has loaded into v, which this changes.
   /// Threads : one warp, all lanes, if its run.count is positive.
   /// Shapes  : blob : the one that load had.
   /// Shared  : that of the object.
   /// Sync    : within the warp.
+  /// Pre     : the plan's codes are not rotated (layout.is_rotated): else compress_rotated.
   /// Post    : the tile's part of the blob is written, padding included.
   __device__ __forceinline__ void compress(tile_fragment<float>& v, random_key key,
                                            u8* blob) const {

@@ -128,6 +128,7 @@ __device__ __forceinline__ void add_row(const float (&x)[4], row_words<T>& y) {
 /// Sync    : within the warp.
 /// Result  : whether the tile has a place, as it has unless tile_bits break their precondition; if
 ///           so, each lane's part of it in `coded`, as dequantize_row takes it.
+/// Pre     : the plan's codes are not rotated (layout.is_rotated): rotated.cuh has those.
 /// @code
 /// // Restores the tiles of a plan without means.
 /// __global__ void restore(furl::blob_layout layout, const unsigned char* blob, float* y) {
@@ -204,6 +205,7 @@ class block_decompress {
   /// Shared  : that of the object.
   /// Sync    : within the warp.
   /// Result  : whether the tile has a place (load_coded_tile); without one there is no call.
+  /// Pre     : the plan's codes are not rotated; dithered ones are restored as stochastic ones are.
   template <class Function>
   __device__ __forceinline__ bool for_each_row(const Function& function) const {
     coded_tile coded;
