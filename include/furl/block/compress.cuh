@@ -21,8 +21,7 @@ namespace furl {
 
 namespace detail {
 
-/// Four codes in 8.8 fixed point, before rounding, as two pairs of 16 bits: columns (0, 1) and
-/// (2, 3).
+/// Four codes in 8.8 fixed point, before rounding: columns (0, 1) and (2, 3) in pairs of 16 bits.
 struct fixed_row {
   u32 low;
   u32 high;
