@@ -189,7 +189,7 @@ inline void restore_columns(i8* __restrict levels, const u32* __restrict signs,
     for (int k = 0; k < 4; ++k)
       change_levels(spread + (k % 2 * 8 + j) * tile_lanes, bits[k / 2], column + k * tile_lanes);
   }
-  for (int i = 0; i < tile_elements; ++i) by_columns[i] = levels[i];
+  for (int i = 0; i < tile_elements; ++i) by_columns[i] = i16(+levels[i]);
   for (int j = 0; j < 8; ++j)
     transform_fours<tile_lanes, tile_lanes>(by_columns + j * 4 * tile_lanes);
   transform_eights<4 * tile_lanes, 4 * tile_lanes>(by_columns);

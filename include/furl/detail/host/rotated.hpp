@@ -142,7 +142,7 @@ class rotated_compressor {
       store_at(scales, block_of(tile, block), scale);
       if (!is_scale(scale)) clear(block, planes);
     }
-    ::std::memcpy(codes, planes, static_cast<::std::size_t>(bits_ * row_elements));
+    ::std::memcpy(codes, planes, static_cast<::std::size_t>(bits_) * row_elements);
   }
 
   static i64 block_of(i64 tile, int block) { return blocks_per_tile * tile + block; }
