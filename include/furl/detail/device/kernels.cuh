@@ -111,23 +111,25 @@ status launch_pooled(const block_layout& layout, const cell_grid& grid, const T*
   return {};
 }
 
-template <class Architectures, bool InRanges, class T>
-status launch_with_lfc(const block_layout& layout, const cell_grid& grid, const T* x, u8* blob,
-                       const key_argument& key, const range_map& given, cudaStream_t stream) {
+/// Compression with means, by the path that these take: launch_tiles(path, grid_shape, tile_range)
+/// launches the kernel for some tiles.
+template <class Architectures, class T, class LaunchTiles>
+status launch_with_lfc(const block_layout& layout, const cell_grid& cells, const T* x, u8* blob,
+                       cudaStream_t stream, const LaunchTiles& launch_tiles) {
   return with_path(layout.means.path, [&](auto chosen) -> status {
     constexpr lfc_path path = decltype(chosen)::value;
-    const auto launch_tiles = [&](const tile_range& tiles) -> status {
-      if (tiles.begin == tiles.end) return {};
-      return launch(compress_with_lfc<T, path, InRanges, Architectures>,
-                    {layout.num_blocks(tiles), layout.num_threads(), layout.shared_bytes()}, stream,
-                    layout, tiles, x, blob, key, given);
-    };
     if constexpr (path == lfc_path::none) {
       return {};
-    } else if constexpr (path == lfc_path::table) {
-      return launch_pooled<Architectures>(layout, grid, x, blob, stream, launch_tiles);
     } else {
-      return launch_tiles({0, layout.num_tiles});
+      const auto launch_range = [&](const tile_range& tiles) -> status {
+        if (tiles.begin == tiles.end) return {};
+        const grid_shape grid{layout.num_blocks(tiles), layout.num_threads(),
+                              layout.shared_bytes()};
+        return launch_tiles(chosen, grid, tiles);
+      };
+      if constexpr (path == lfc_path::table)
+        return launch_pooled<Architectures>(layout, cells, x, blob, stream, launch_range);
+      return launch_range({0, layout.num_tiles});
     }
   });
 }
@@ -141,10 +143,17 @@ status launch_compress(const plan& p, const options& o, const T* x, u8* blob, ra
   const range_map given(p, o.ranges);
   const grid_shape flat{blocks_for(layout.num_tiles)};
   const bool in_ranges = given.pairs != nullptr;
-  if (p.has_lfc() && in_ranges)
-    return launch_with_lfc<Architectures, true>(layout, p.grid(), x, blob, source, given, stream);
-  if (p.has_lfc())
-    return launch_with_lfc<Architectures, false>(layout, p.grid(), x, blob, source, given, stream);
+  const auto launch_residuals = [&](auto are_given) -> status {
+    return launch_with_lfc<Architectures>(
+        layout, p.grid(), x, blob, stream,
+        [&](auto path, const grid_shape& grid, const tile_range& tiles) -> status {
+          return launch(compress_with_lfc<T, decltype(path)::value, decltype(are_given)::value,
+                                          Architectures>,
+                        grid, stream, layout, tiles, x, blob, source, given);
+        });
+  };
+  if (p.has_lfc() && in_ranges) return launch_residuals(::std::true_type{});
+  if (p.has_lfc()) return launch_residuals(::std::false_type{});
   const blob_layout& of_blob = layout;
   if (in_ranges)
     return launch(compress_in_ranges<T, Architectures>, flat, stream, of_blob, x, blob, source,

@@ -116,24 +116,16 @@ status launch_compress_rotated(const plan& p, const options& o, const T* x, u8* 
                                random_key key, cudaStream_t stream) {
   const block_layout layout(p, o);
   const key_argument source{key, o.device_key};
-  return with_path(layout.means.path, [&](auto chosen) -> status {
-    constexpr lfc_path path = decltype(chosen)::value;
-    if constexpr (path == lfc_path::none) {
-      const blob_layout& of_blob = layout;
-      return launch(compress_rotated<T, Architectures>, rotated_grid(layout.num_tiles), stream,
-                    of_blob, rotated_run(layout.num_tiles), x, blob, source);
-    } else {
-      const auto launch_tiles = [&](const tile_range& tiles) -> status {
-        if (tiles.begin == tiles.end) return {};
-        return launch(compress_rotated_with_lfc<T, path, Architectures>,
-                      {layout.num_blocks(tiles), layout.num_threads(), layout.shared_bytes()},
-                      stream, layout, tiles, x, blob, source);
-      };
-      if constexpr (path == lfc_path::table)
-        return launch_pooled<Architectures>(layout, p.grid(), x, blob, stream, launch_tiles);
-      return launch_tiles({0, layout.num_tiles});
-    }
-  });
+  if (p.has_lfc())
+    return launch_with_lfc<Architectures>(
+        layout, p.grid(), x, blob, stream,
+        [&](auto path, const grid_shape& grid, const tile_range& tiles) -> status {
+          return launch(compress_rotated_with_lfc<T, decltype(path)::value, Architectures>, grid,
+                        stream, layout, tiles, x, blob, source);
+        });
+  const blob_layout& of_blob = layout;
+  return launch(compress_rotated<T, Architectures>, rotated_grid(layout.num_tiles), stream, of_blob,
+                rotated_run(layout.num_tiles), x, blob, source);
 }
 
 /// Decompresses by the kernel that the plan needs.

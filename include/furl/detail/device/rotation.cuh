@@ -120,14 +120,6 @@ __device__ __forceinline__ u32 rotate_left(u32 word, int count) {
 
 // ---- Sums and differences --------------------------------------------------------------------
 
-/// (a, b) becomes (a + b, a - b).
-__device__ __forceinline__ void butterfly(u32& a, u32& b) {
-  const u32 sum = a + b;
-  b = a - b;
-  a = sum;
-}
-using furl::butterfly;
-
 /// The transform along the first index: distances 1, 2, 4.
 template <class Value, int Columns>
 __device__ __forceinline__ void transform_first(Value (&v)[8][Columns]) {

@@ -121,7 +121,7 @@ class value_coder {
   void encode(float* x, int count, i64 tile, u8* codes) const {
     for (int i = count; i < tile_elements; ++i) x[i] = 0.0f;
     if (book_.of_magnitudes)
-      for (int i = 0; i < tile_elements; ++i) x[i] = float_of(bits_of(x[i]) & 0x7fffffffu);
+      for (int i = 0; i < tile_elements; ++i) x[i] = magnitude(x[i]);
     if (book_.rounding == rounding::stochastic) {
       encode_stochastic(x, tile, codes);
     } else {

@@ -62,12 +62,17 @@ void transform_fours(T* x) {
   }
 }
 
+/// The word of signs of every column, with that of row 7 on top.
+inline void spread_to_columns(const u32* __restrict signs, u32 (&on_top)[row_elements]) {
+  for (int l = 0; l < words_per_row; ++l)
+    for (int k = 0; k < 4; ++k) on_top[4 * l + k] = signs[l] << sign_shift(k);
+}
+
 /// Signs and rows: R1, and R2 as far as it is of rows. Pre: the tile is whole.
 inline void rotate_rows(const float* __restrict x, const u32* __restrict signs,
                         float* __restrict out) {
-  alignas(64) u32 on_top[row_elements];  // that of row 7
-  for (int l = 0; l < words_per_row; ++l)
-    for (int k = 0; k < 4; ++k) on_top[4 * l + k] = signs[l] << sign_shift(k);
+  alignas(64) u32 on_top[row_elements];
+  spread_to_columns(signs, on_top);
   for (int c = 0; c < row_elements; ++c) {
     const auto load = [&](int row) {
       return change_sign(x[row * row_elements + c], on_top[c] << row_shift(row));
@@ -232,8 +237,7 @@ inline void to_rows(const i16* __restrict by_columns, i16* __restrict rows) {
 inline void restore_rows(const i16* __restrict rows, const float* __restrict scale,
                          const u32* __restrict signs, float* __restrict out) {
   alignas(64) u32 on_top[row_elements];
-  for (int l = 0; l < words_per_row; ++l)
-    for (int k = 0; k < 4; ++k) on_top[4 * l + k] = signs[l] << sign_shift(k);
+  spread_to_columns(signs, on_top);
   for (int c = 0; c < row_elements; ++c) {
     const auto load = [&](int row) { return rows[row * row_elements + c]; };
     i16 a0 = load(0), a1 = load(1), a2 = load(2), a3 = load(3);

@@ -48,10 +48,6 @@ inline void add_lanes(const float* __restrict partial, float (&sums)[blocks_per_
   }
 }
 
-inline float magnitude(float y) {
-  return float_of(bits_of(y) & 0x7fffffffu);
-}
-
 /// Where column 8 q + i of a block has its bit in a word of codes.
 constexpr int code_bit(int q, int i) {
   return 2 * q + i / 4 + 8 * (i % 4);

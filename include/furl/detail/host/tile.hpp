@@ -77,6 +77,10 @@ inline void dequantize_group(const u8* __restrict codes, int count, float lo, fl
     for (int i = 0; i < count; ++i) v[i] = canonical(v[i]);
 }
 
+inline float magnitude(float x) {
+  return float_of(bits_of(x) & 0x7fffffffu);
+}
+
 /// Values of dithered codes with the random bits u, likewise.
 inline void dequantize_group(const u8* __restrict codes, const u8* __restrict u, int count,
                              float lo, float step, float* __restrict v) {
