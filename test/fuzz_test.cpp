@@ -63,6 +63,7 @@ codec random_codec(dice& d, const extents& shape) {
   c.rounding = rounding(d.roll(3));
   if (d.roll(4) == 0) c = rotated_codec(1 + d.roll(2));
   c.window = random_window(d, shape);
+  if (d.roll(12) == 0) c = positives_codec(1 + d.roll(2));
   return c;
 }
 

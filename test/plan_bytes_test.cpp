@@ -42,6 +42,7 @@ std::vector<plan> sample_plans() {
           make_plan(dithered, {3, 4}),
           *plan::make_mixed(dithered, {3, 4}, 5),
           make_plan(rotated, {3, 4}),
+          make_plan(positives_codec(1), {3, 4}),
           make_plan(rotated, {0}),
           make_plan(pooled_and_rotated, {50, 100}),
           *plan::make_codes(1, {i64(1) << 60}),
@@ -104,7 +105,10 @@ TEST(PlanBytes, HasTheFirstVersionThatCanHoldIt) {
   EXPECT_EQ(rotated.data[4], 2);
   EXPECT_EQ(rotated.data[8], 0);
   EXPECT_EQ(rotated.data[11], 1);
-  for (plan_bytes in : {dithered, rotated}) {
+  const plan_bytes positives = serialize(make_plan(positives_codec(2), {8}));
+  EXPECT_EQ(positives.data[4], 2);
+  EXPECT_EQ(positives.data[11], 2);
+  for (plan_bytes in : {dithered, rotated, positives}) {
     in.data[4] = 1;
     EXPECT_EQ(deserialize(in).status().code, error::corrupt);
   }

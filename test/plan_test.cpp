@@ -69,9 +69,9 @@ TEST(Plan, RefusesMetaAndRounding) {
   c.rounding = static_cast<rounding>(3);
   expect_refused(plan::make(c, {8}), "codec.rounding", 3, "dithered");
   c = {};
-  c.coding = static_cast<coding>(2);
-  expect_refused(plan::make(c, {8}), "codec.coding", 2, "rotated");
-  expect_refused(plan::make_mixed(c, {8}, 1), "codec.coding", 2, "rotated");
+  c.coding = static_cast<coding>(3);
+  expect_refused(plan::make(c, {8}), "codec.coding", 3, "rotated");
+  expect_refused(plan::make_mixed(c, {8}, 1), "codec.coding", 3, "rotated");
 }
 
 TEST(Plan, RefusesWhatRotatedCodesHaveNoChoiceOf) {

@@ -12,5 +12,6 @@
 #include "furl/block/elements.cuh"
 #include "furl/block/layout.cuh"
 #include "furl/block/min_max.cuh"
+#include "furl/block/positives.cuh"
 #include "furl/block/rotated.cuh"
 #include "furl/block/tile.cuh"

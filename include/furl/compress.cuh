@@ -17,6 +17,7 @@
 #include "furl/detail/device/decompress_kernels.cuh"
 #include "furl/detail/device/kernels.cuh"
 #include "furl/detail/device/launch.cuh"
+#include "furl/detail/device/positives_kernels.cuh"
 #include "furl/detail/device/rotated_kernels.cuh"
 #include "furl/detail/number.hpp"
 #include "furl/plan.hpp"
@@ -47,6 +48,9 @@ status decompress_to(const plan& p, const_bytes blob, values y, random_key key, 
                           return with_type(y.type, [&](auto element) {
                             const auto* const in = static_cast<const u8*>(blob.data);
                             auto* const out = static_cast<decltype(element)*>(y.data);
+                            if (p.has_mask())
+                              return kernel::launch_decompress_positives<Architectures, Output>(
+                                  p, o, in, out, key, stream);
                             if (p.is_rotated())
                               return kernel::launch_decompress_rotated<Architectures, Output>(
                                   p, o, in, out, key, stream);
@@ -84,8 +88,12 @@ status compress(const plan& p, const_values x, bytes blob, random_key key, cudaS
        {o.tile_index.data, "options.tile_index"}},
       [&] {
         return with_type(x.type, [&](auto element) {
-          const auto* const in = static_cast<const decltype(element)*>(x.data);
+          using type = decltype(element);
+          const auto* const in = static_cast<const type*>(x.data);
           auto* const out = static_cast<u8*>(blob.data);
+          if (p.has_mask())
+            return kernel::launch_compress_positives<Architectures>(
+                p, o, in, static_cast<type*>(nullptr), out, key, stream);
           if (p.is_rotated())
             return kernel::launch_compress_rotated<Architectures>(p, o, in, out, key, stream);
           return kernel::launch_compress<Architectures>(p, o, in, out, key, stream);

@@ -100,7 +100,8 @@ struct codec {
   dtype meta = dtype::bf16;  // type of lo, step and the LFC: bf16 or f32
   furl::rounding rounding = rounding::stochastic;  // unbiased, nearest, or unbiased and dithered
   extents window = {};  // elements per cell along each dimension; none, or all 1: no LFC
-  /// Rotated codes have 1 or 2 bits, groups of 256, metadata in bf16 and stochastic rounding.
+  /// Rotated codes have 1 or 2 bits, groups of 256, metadata in bf16 and stochastic rounding. Those
+  /// of positives have no window either.
   furl::coding coding = coding::min_max;
 };
 
@@ -156,7 +157,8 @@ class plan {
   constexpr u64 meta_offset() const { return meta_offset_; }  // bytes from the blob's base
   constexpr u64 meta_end() const { return meta_offset_ + meta_bytes(); }  // before its padding
   constexpr u64 lfc_offset() const { return lfc_offset_; }                // as meta_offset
-  constexpr i64 num_elements() const { return num_elements_; }            // of the tensor
+  constexpr u64 mask_offset() const { return lfc_offset_; }  // the same: of the mask of positives
+  constexpr i64 num_elements() const { return num_elements_; }  // of the tensor
   /// Of 1024 elements, the last perhaps partial.
   constexpr i64 num_tiles() const { return detail::ceil_div(num_elements_, tile_elements); }
   /// Of codec().group elements, the last perhaps partial. Ready-made codes have none; rotated ones
@@ -169,8 +171,13 @@ class plan {
   constexpr i64 num_cells() const { return has_lfc() ? grid_.num_cells() : 0; }
   /// Whether means of cells are stored: some dimension has a window wider than 1.
   constexpr bool has_lfc() const { return has_lfc_; }
-  /// Whether codec().coding is coding::rotated.
-  constexpr bool is_rotated() const { return codec_.coding == coding::rotated; }
+  /// Whether codec().coding is coding::rotated or coding::positives.
+  constexpr bool is_rotated() const { return codec_.coding != coding::min_max; }
+  /// Whether codec().coding is coding::positives, so that the blob ends with a mask.
+  constexpr bool has_mask() const { return codec_.coding == coding::positives; }
+  /// Of the mask in a blob, from mask_offset() on: a blob by itself, for unpack and
+  /// unpack_multiply. Empty if there is none.
+  constexpr plan mask_plan() const;
   /// Whether decompress needs the key that compress had.
   constexpr bool needs_key() const { return is_rotated() || codec_.rounding == rounding::dithered; }
   /// Bits of a code, summed over the tiles.
@@ -192,9 +199,9 @@ class plan {
   friend constexpr bool operator!=(const plan& a, const plan& b) { return !(a == b); }
 
  private:
-  /// Of a pair (lo, step) for every group, or of one scale.
+  /// Of a pair (lo, step) or (scale, mean) for every group, or of one scale.
   constexpr u64 meta_bytes() const {
-    const u64 numbers = is_rotated() ? 1 : 2;
+    const u64 numbers = is_rotated() && !has_mask() ? 1 : 2;
     return detail::bounded_product(u64(num_groups()), numbers * u64(furl::size_bytes(codec_.meta)));
   }
 

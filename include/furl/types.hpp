@@ -69,7 +69,8 @@ enum class rounding : u8 { stochastic, nearest, dithered };
 
 /// What codes stand for (FORMAT.md): points between the smallest and the largest element of a
 /// group, or levels of a normal law, to which a random rotation of every 256 elements brings them.
-enum class coding : u8 { min_max, rotated };
+/// positives are rotated codes of what a ReLU lets pass, less its mean, and the mask of it.
+enum class coding : u8 { min_max, rotated, positives };
 
 /// A random stream. Every compression needs a new pair; a new offset is enough.
 struct random_key {

@@ -198,14 +198,14 @@ class device_backend final : public backend {
     return s;
   }
   status relu(const plan& p, const_values x, values y, bytes blob) override {
-    const elementwise arrays(x, y);
-    const output mask(blob.data, blob.size_bytes);
-    const status s = furl::relu(p, arrays.input_of(x), arrays.output_of(y),
-                                {mask.data(), blob.size_bytes}, stream_);
-    stream_.wait();
-    arrays.copy_back(y);
-    mask.copy_back(blob.data);
-    return s;
+    return relu_into(x, y, blob, [&](const_values from, furl::values to, furl::bytes mask) {
+      return furl::relu(p, from, to, mask, stream_);
+    });
+  }
+  status relu(const plan& p, const_values x, values y, bytes blob, random_key key) override {
+    return relu_into(x, y, blob, [&](const_values from, furl::values to, furl::bytes out) {
+      return furl::relu(p, from, to, out, key, stream_);
+    });
   }
   status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob) override {
     const input in(x);
@@ -278,6 +278,18 @@ class device_backend final : public backend {
     o.tile_index = {index.data(), index.size()};
     (void)index_tiles(p, o.tile_bits, {index.data(), index.size()}, stream_);
     return o;
+  }
+
+  template <class Function>
+  status relu_into(const_values x, values y, bytes blob, const Function& function) {
+    const elementwise arrays(x, y);
+    const output out(blob.data, blob.size_bytes);
+    const status s =
+        function(arrays.input_of(x), arrays.output_of(y), {out.data(), blob.size_bytes});
+    stream_.wait();
+    arrays.copy_back(y);
+    out.copy_back(blob.data);
+    return s;
   }
 
   template <class Function>

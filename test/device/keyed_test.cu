@@ -25,6 +25,9 @@ std::vector<plan> keyed_plans() {
     rotated.window = window;
     plans.push_back(*plan::make(rotated, {num_elements}));
   }
+  codec positives;
+  positives.coding = coding::positives;
+  plans.push_back(*plan::make(positives, {num_elements}));
   return plans;
 }
 

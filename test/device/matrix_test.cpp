@@ -143,6 +143,12 @@ codec rotated_codec(int bits) {
   return c;
 }
 
+codec positives_codec(int bits) {
+  codec c = rotated_codec(bits);
+  c.coding = coding::positives;
+  return c;
+}
+
 /// Runs of one tile, and of four.
 TEST(matrix, Rotated) {
   comparison all;
@@ -154,6 +160,7 @@ TEST(matrix, Rotated) {
           const u64 misalignment = u64(turn++ % 5);
           SCOPED_TRACE(describe(rotated_codec(bits), {n}, type, misalignment));
           all.run(*plan::make(rotated_codec(bits), {n}), type, misalignment, special);
+          all.run(*plan::make(positives_codec(bits), {n}), type, misalignment, special);
           if (HasFatalFailure()) return;
         }
       }
@@ -161,6 +168,7 @@ TEST(matrix, Rotated) {
   }
   const i64 many = 4 * 1024 * tile_elements + 5000;
   all.run(*plan::make(rotated_codec(1), {many}), dtype::bf16, 0, false);
+  all.run(*plan::make(positives_codec(2), {many}), dtype::bf16, 0, false);
   RecordProperty("plans", all.count);
 }
 

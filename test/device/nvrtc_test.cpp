@@ -122,6 +122,8 @@ extern "C" __global__ void __launch_bounds__(128)
     load_tile(x + tile * tile_elements, count, values);
     draw_signs(tile, random_key{1, 2}, storage);
     compress_rotated_tile(layout, tile, count, values, storage, blob);
+    const unsigned mask = relu_tile(values, count);
+    compress_positives_tile(layout, tile, count, mask, values, storage, blob);
     const rotated_tile loaded = load_rotated_tile(layout, tile, blob, storage);
     tile_fragment<float> out;
     for (int row = 0; row < rows_per_tile; ++row) dequantize_row(loaded, row, out.word[row]);

@@ -170,6 +170,29 @@ __global__ void restore_rotated(furl::blob_layout layout, const unsigned char* b
 }
 // [snippet load_rotated_tile]
 
+// [snippet compress_positives_tile]
+// The ReLU of the sum of x and b to y, and all that its backward pass needs: <<<any, 128>>>.
+__global__ void relu_of_sum(furl::blob_layout layout, const float* x, const float* b, float* y,
+                            unsigned char* blob, furl::random_key key) {
+  using namespace furl;
+  __shared__ small_rotation_storage of_warps[4];
+  small_rotation_storage& storage = of_warps[warp_index()];
+  for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+    const int count = elements_in_tile(layout.num_elements, tile);
+    tile_fragment<float> values;
+    tile_fragment<float> addend;
+    load_tile(x + tile * tile_elements, count, values);
+    load_tile(b + tile * tile_elements, count, addend);
+    for (int row = 0; row < rows_per_tile; ++row)
+      for (int k = 0; k < 4; ++k) values.word[row][k] += addend.word[row][k];
+    const unsigned mask = relu_tile(values, count);
+    store_tile(y + tile * tile_elements, count, values);
+    draw_signs(tile, key, storage);
+    compress_positives_tile(layout, tile, count, mask, values, storage, blob);
+  }
+}
+// [snippet compress_positives_tile]
+
 // [snippet block_compress]
 // Copies x to y and compresses it, in one read.
 template <furl::lfc_path Path>
@@ -358,6 +381,25 @@ TEST(Snippets, CompressRotatedTileAndLoadRotatedTile) {
   for (float& value : x) value *= value;
   EXPECT_EQ(blob.bytes(), compressed(p, x));
   EXPECT_EQ(y.read_back(), restored(p, blob.bytes()));
+}
+
+TEST(Snippets, CompressPositivesTile) {
+  const auto x = wave(length, 37);
+  const auto other = wave(length, 11);
+  codec c;
+  c.coding = coding::positives;
+  const plan p = *plan::make(c, {length});
+  const device_array a(x);
+  const device_array b(other);
+  const device_buffer blob(p.size_bytes());
+  const device_array<float> y(x.size());
+  relu_of_sum<<<2, 128>>>(blob_layout(p), a.as<const float>(), b.as<const float>(), y.as<float>(),
+                          blob.data(), key);
+  auto sum = x;
+  for (std::size_t i = 0; i < x.size(); ++i) sum[i] += other[i];
+  EXPECT_EQ(blob.bytes(), compressed(p, sum));
+  for (float& value : sum) value = value > 0 ? value : 0.0f;
+  EXPECT_EQ(y.read_back(), sum);
 }
 
 TEST(Snippets, BlockCompressAndBlockDecompressAndPoolCells) {

@@ -147,6 +147,8 @@ class FloatEnvironment : public testing::TestWithParam<bool> {
         dithered.window = window;
         for (const codec& c : {rotated_codec(1, window), rotated_codec(2, window), dithered})
           EXPECT_EQ(run_with_key(changed, type, c), run_with_key(*engine, type, c));
+        const codec positives = positives_codec(2);
+        EXPECT_EQ(run_with_key(changed, type, positives), run_with_key(*engine, type, positives));
         const auto mode = GetParam() ? rounding::stochastic : rounding::nearest;
         const coded_outputs coded = run_coded(*engine, type, mode);
         const coded_outputs changed_coded = run_coded(changed, type, mode);

@@ -99,6 +99,10 @@ class in_mode final : public backend {
     const mode callers(direction_, flush_);
     return inner_.relu(p, x, y, blob);
   }
+  status relu(const plan& p, const_values x, values y, bytes blob, random_key key) override {
+    const mode callers(direction_, flush_);
+    return inner_.relu(p, x, y, blob, key);
+  }
   status dropout(const_values x, double p, values y, random_key key) override {
     const mode callers(direction_, flush_);
     return inner_.dropout(x, p, y, key);

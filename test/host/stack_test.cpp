@@ -101,9 +101,9 @@ TEST(Stack, CallsOfEveryWindowAndType) {
 TEST(Stack, CallsOfRotatedAndDitheredCodes) {
   codec dithered;
   dithered.rounding = rounding::dithered;
-  for (codec c : {rotated_codec(1), rotated_codec(2), dithered}) {
+  for (codec c : {rotated_codec(1), rotated_codec(2), dithered, positives_codec(2)}) {
     for (const extents& window : {extents{}, extents{1, 8, 8}}) {
-      c.window = window;
+      if (c.coding != coding::positives) c.window = window;
       const plan p = make_plan(c, {20, 56, 57});
       const std::vector<u8> x = bytes_of(uniform_floats(std::size_t(p.num_elements()), 1));
       std::vector<u8> y(x);
@@ -119,6 +119,11 @@ TEST(Stack, CallsOfRotatedAndDitheredCodes) {
         expect_little_stack("decompress", [&] { return host::decompress(p, read, out, key); });
         expect_little_stack("decompress_add",
                             [&] { return host::decompress_add(p, read, out, key); });
+        if (!p.has_mask()) continue;
+        expect_little_stack("relu", [&] {
+          return host::relu(p, {x.data(), type, p.num_elements()}, out, {blob.data(), blob.size()},
+                            key);
+        });
       }
     }
   }

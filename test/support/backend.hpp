@@ -48,6 +48,7 @@ class backend {
   virtual status unpack_multiply(const plan& p, const_bytes blob, const codebook& book,
                                  const_values g, values out) = 0;
   virtual status relu(const plan& p, const_values x, values y, bytes blob) = 0;
+  virtual status relu(const plan& p, const_values x, values y, bytes blob, random_key key) = 0;
   virtual status dropout(const_values x, double p, values y, random_key key) = 0;
   virtual status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob) = 0;
   virtual status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values g,

@@ -59,6 +59,9 @@ class host_backend final : public backend {
   status relu(const plan& p, const_values x, values y, bytes blob) override {
     return host::relu(p, x, y, blob, &pool_);
   }
+  status relu(const plan& p, const_values x, values y, bytes blob, random_key key) override {
+    return host::relu(p, x, y, blob, key, &pool_);
+  }
   status dropout(const_values x, double p, values y, random_key key) override {
     return host::dropout(x, p, y, key, &pool_);
   }

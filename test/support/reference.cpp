@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "support/reference_positives.hpp"
 #include "support/reference_rotated.hpp"
 
 namespace furl::test::reference {
@@ -204,6 +205,10 @@ std::vector<u8> compress(const problem& p, const std::vector<u8>& x, dtype type,
       r[at(i)] = residual;
     }
   }
+  if (p.codec.coding == coding::positives) {
+    compress_positives(p, r, key, blob);
+    return blob;
+  }
   if (p.codec.coding == coding::rotated) {
     compress_rotated(p, r, key, blob);
     return blob;
@@ -225,9 +230,10 @@ std::vector<u8> compress(const problem& p, const std::vector<u8>& x, dtype type,
 
 std::vector<float> values_of(const problem& p, const std::vector<u8>& blob, random_key key) {
   const layout places = layout_of(p);
-  const bool is_rotated = p.codec.coding == coding::rotated;
+  const bool is_rotated = p.codec.coding != coding::min_max;
   std::vector<float> out =
       is_rotated ? rotated_values_of(p, blob, key) : std::vector<float>(at(num_elements(p)));
+  if (p.codec.coding == coding::positives) restore_positives(p, blob, out);
   for (i64 i = 0; i < num_elements(p); ++i) {
     float& v = out[at(i)];
     if (!is_rotated) v = unrotated_value(p, places, blob, i, key);

@@ -50,11 +50,14 @@ layout layout_of(const problem& p) {
     out.meta += 128 * u64(bits_of_tile(p, t));
   }
   const u64 groups = ceil_div(n, u64(p.codec.group));
-  const u64 metadata = p.codec.coding == coding::rotated ? 8 * ceil_div(n, 1024)  // four scales
-                                                         : groups * 2 * meta_size;
+  const u64 tiles = ceil_div(n, 1024);
+  const u64 metadata = p.codec.coding == coding::rotated     ? 8 * tiles   // four scales
+                       : p.codec.coding == coding::positives ? 16 * tiles  // and means
+                                                             : groups * 2 * meta_size;
   out.lfc = out.meta + 16 * ceil_div(metadata, 16);
   const u64 cells = n > 0 && has_window(p) ? u64(num_cells(p)) : 0;
   out.size = out.lfc + 16 * ceil_div(cells * meta_size, 16);
+  if (p.codec.coding == coding::positives) out.size += 128 * tiles;  // the mask
   return out;
 }
 

@@ -150,10 +150,6 @@ u64 bit_position(int plane, int row, int column) {
   return u64(32 * word + in_block / 4 + 8 * (in_block % 4));
 }
 
-u64 scale_position(const layout& places, i64 tile, int block) {
-  return places.meta + 2 * (4 * u64(tile) + u64(block));
-}
-
 /// Whether an entry of the Walsh-Hadamard matrix is -1: its indices share an odd number of bits.
 bool is_negative(int i, int j) {
   int common = i & j;
@@ -183,6 +179,11 @@ std::array<std::array<i64, 32>, 8> restore(const std::array<std::array<i64, 32>,
 
 }  // namespace
 
+u64 scale_position(const problem& p, i64 tile, int block) {
+  const u64 size = p.codec.coding == coding::positives ? 4 : 2;
+  return layout_of(p).meta + size * (4 * u64(tile) + u64(block));
+}
+
 void compress_rotated(const problem& p, const std::vector<float>& r, random_key key,
                       std::vector<u8>& blob) {
   const layout places = layout_of(p);
@@ -195,7 +196,7 @@ void compress_rotated(const problem& p, const std::vector<float>& r, random_key 
     for (int block = 0; block < 4; ++block) {
       const int begin = 32 * block;
       const block_code found = describe(y, begin, bits);
-      const u64 at_scale = scale_position(places, tile, block);
+      const u64 at_scale = scale_position(p, tile, block);
       blob[at_scale] = static_cast<u8>(found.scale & 0xff);
       blob[at_scale + 1] = static_cast<u8>(found.scale >> 8);
       for (int i = 0; i < 256 && found.has_codes; ++i) {
@@ -230,7 +231,7 @@ std::vector<float> rotated_values_of(const problem& p, const std::vector<u8>& bl
         }
         q[n(i / 32)][n(i % 32)] = 2 * code - ((1 << bits) - 1);
       }
-      const u64 at_scale = scale_position(places, tile, block);
+      const u64 at_scale = scale_position(p, tile, block);
       const auto pattern = static_cast<u16>(blob[at_scale] | blob[at_scale + 1] << 8);
       const auto scale = static_cast<float>(decode(pattern, bf16_format));
       const bool is_zero = pattern == 0;

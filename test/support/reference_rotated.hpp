@@ -11,6 +11,9 @@
 
 namespace furl::test::reference {
 
+/// Where the scale of a block is.
+u64 scale_position(const problem& p, i64 tile, int block);
+
 /// Codes and scales of residuals, into a blob of zeros.
 void compress_rotated(const problem& p, const std::vector<float>& r, random_key key,
                       std::vector<u8>& blob);

@@ -42,6 +42,13 @@ codec rotated_codec(int bits, const extents& window) {
   return c;
 }
 
+codec positives_codec(int bits) {
+  codec c;
+  c.bits = bits;
+  c.coding = coding::positives;
+  return c;
+}
+
 std::vector<u8> normal_input(i64 n, dtype type, u32 seed) {
   return reference::from_floats(normal_floats(static_cast<std::size_t>(n), seed), type);
 }

@@ -24,6 +24,7 @@ struct misalignment {
 };
 
 codec rotated_codec(int bits, const extents& window = {});
+codec positives_codec(int bits);
 
 /// Normal deviates as elements of a type.
 std::vector<u8> normal_input(i64 n, dtype type, u32 seed);

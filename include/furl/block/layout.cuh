@@ -71,6 +71,11 @@ struct blob_layout {
         tile_index(static_cast<const u64*>(o.tile_index.data)) {}
 #endif
 
+  /// Where the mask of positives begins, in place of the LFC.
+  FURL_HD constexpr u64 mask_offset() const {
+    return lfc_offset;
+  }
+
   /// Where the codes of a tile are.
   /// Threads : one warp, all lanes with the same tile.
   /// Shared  : none. Sync : within the warp.

@@ -40,6 +40,35 @@ __device__ __forceinline__ void clear_absent(tile_fragment<T>& x, int count) {
   }
 }
 
+namespace detail {
+
+/// Codes of a tile without absent elements, to any place, and the scale of the lane's block.
+/// Everything else is as for compress_rotated_tile.
+template <class T, class Storage>
+__device__ __forceinline__ u32 code_rotated_tile(tile_fragment<T>& x, i64 tile, int bits,
+                                                 Storage& storage, u8* tile_codes) {
+  const int at = Storage::index_of(tile);
+  const int lane = lane_index();
+  float v[rows_per_tile][4];
+  FURL_UNROLL
+  for (int row = 0; row < rows_per_tile; ++row) {
+    flip_row(storage.signs[0][at][lane], row, x.word[row]);
+    unpack_row<T>(x.word[row], v[row]);
+  }
+  rotate_tile(v, storage.signs[1][at], storage.exchange);
+  const rotated_codes codes = quantize_rotated(v, bits);
+  u32* const out = reinterpret_cast<u32*>(tile_codes) + lane;
+  if (bits == 1) {
+    const u32 high[1] = {codes.plane[0]};
+    store_words(u64(out), high);
+  } else {
+    store_words(u64(out), codes.plane);
+  }
+  return codes.scale;
+}
+
+}  // namespace detail
+
 /// Compresses a tile of elements, or of residuals, to any place.
 /// Threads : one warp, all lanes with the same arguments but x.
 /// Shapes  : x          : a tile: `count` elements are present, and the others are anything.
@@ -54,25 +83,9 @@ template <class T, class Storage>
 __device__ __forceinline__ void compress_rotated_tile(tile_fragment<T>& x, int count, i64 tile,
                                                       int bits, Storage& storage, u8* tile_codes,
                                                       u16* scales) {
-  const int at = Storage::index_of(tile);
-  const int lane = lane_index();
   if (count < tile_elements) clear_absent(x, count);
-  float v[rows_per_tile][4];
-  FURL_UNROLL
-  for (int row = 0; row < rows_per_tile; ++row) {
-    detail::flip_row(storage.signs[0][at][lane], row, x.word[row]);
-    unpack_row<T>(x.word[row], v[row]);
-  }
-  detail::rotate_tile(v, storage.signs[1][at], storage.exchange);
-  const detail::rotated_codes codes = detail::quantize_rotated(v, bits);
-  u32* const out = reinterpret_cast<u32*>(tile_codes) + lane;
-  if (bits == 1) {
-    const u32 high[1] = {codes.plane[0]};
-    detail::store_words(u64(out), high);
-  } else {
-    detail::store_words(u64(out), codes.plane);
-  }
-  if (lane % 8 == 0) scales[lane / 8] = u16(codes.scale);
+  const u32 scale = detail::code_rotated_tile(x, tile, bits, storage, tile_codes);
+  if (lane_index() % 8 == 0) scales[lane_index() / 8] = u16(scale);
 }
 
 /// A rotated tile of a blob, as integers in the registers of a warp.
@@ -83,6 +96,39 @@ struct rotated_tile {
   u32 signs;                          // of the elements (R1); none for special blocks
   u32 first_bias;                     // of row 0 and the first column (rotated_integers)
 };
+
+namespace detail {
+
+/// Loads a rotated tile with the scale of the lane's block. Everything else is as for
+/// load_rotated_tile.
+template <class Storage>
+__device__ __forceinline__ rotated_tile load_scaled_tile(i64 tile, int bits, const u8* tile_codes,
+                                                         u32 scale, Storage& storage) {
+  const int at = Storage::index_of(tile);
+  const int lane = lane_index();
+  const u64 in = u64(reinterpret_cast<const u32*>(tile_codes) + lane);
+  rotated_tile loaded;
+  if (bits == 1) {
+    u32 plane[1];
+    load_words(in, plane);
+    __syncwarp();  // signs that other lanes have drawn
+    loaded.integers = restore_integers(plane, storage.signs[1][at], storage.exchange);
+  } else {
+    u32 plane[2];
+    load_words(in, plane);
+    __syncwarp();
+    loaded.integers = restore_integers(plane, storage.signs[1][at], storage.exchange);
+  }
+  const bool valid = is_scale(scale);
+  const float factor = f32_from_bf16(u16(scale));
+  loaded.factor = valid ? add_rn(factor, factor) : value_without_codes(scale);
+  loaded.offset = mul_rn(loaded.factor, -0x1.8p23f);
+  loaded.signs = valid ? storage.signs[0][at][lane] : 0;
+  loaded.first_bias = lane % 8 == 0 ? bias_of_first : 0;
+  return loaded;
+}
+
+}  // namespace detail
 
 /// Loads a rotated tile from any place.
 /// Threads : one warp, all lanes with the same arguments.
@@ -96,29 +142,7 @@ struct rotated_tile {
 template <class Storage>
 __device__ __forceinline__ rotated_tile load_rotated_tile(i64 tile, int bits, const u8* tile_codes,
                                                           const u16* scales, Storage& storage) {
-  const int at = Storage::index_of(tile);
-  const int lane = lane_index();
-  const u64 in = u64(reinterpret_cast<const u32*>(tile_codes) + lane);
-  const u32 scale = scales[lane / 8];
-  rotated_tile loaded;
-  if (bits == 1) {
-    u32 plane[1];
-    detail::load_words(in, plane);
-    __syncwarp();  // signs that other lanes have drawn
-    loaded.integers = detail::restore_integers(plane, storage.signs[1][at], storage.exchange);
-  } else {
-    u32 plane[2];
-    detail::load_words(in, plane);
-    __syncwarp();
-    loaded.integers = detail::restore_integers(plane, storage.signs[1][at], storage.exchange);
-  }
-  const bool valid = is_scale(scale);
-  const float factor = f32_from_bf16(u16(scale));
-  loaded.factor = valid ? add_rn(factor, factor) : value_without_codes(scale);
-  loaded.offset = mul_rn(loaded.factor, -0x1.8p23f);
-  loaded.signs = valid ? storage.signs[0][at][lane] : 0;
-  loaded.first_bias = lane % 8 == 0 ? detail::bias_of_first : 0;
-  return loaded;
+  return detail::load_scaled_tile(tile, bits, tile_codes, scales[lane_index() / 8], storage);
 }
 
 /// Restores the lane's four elements of a row, but for their signs (flip_row of `signs`).

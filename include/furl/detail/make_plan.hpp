@@ -37,15 +37,15 @@ constexpr status check_groups(const codec& c) {
       c.rounding != rounding::dithered)
     return {error::out_of_range, "codec.rounding", i64(c.rounding),
             "must be rounding::stochastic, rounding::nearest or rounding::dithered"};
-  if (c.coding != coding::min_max && c.coding != coding::rotated)
+  if (c.coding != coding::min_max && c.coding != coding::rotated && c.coding != coding::positives)
     return {error::out_of_range, "codec.coding", i64(c.coding),
-            "must be coding::min_max or coding::rotated"};
+            "must be coding::min_max, coding::rotated or coding::positives"};
   return {};
 }
 
 /// What rotated codes do not have a choice of. Pre: check_bits and check_groups have passed.
 constexpr status check_rotated(const codec& c) {
-  if (c.coding != coding::rotated) return {};
+  if (c.coding == coding::min_max) return {};
   if (c.bits > max_rotated_bits)
     return {error::out_of_range, "codec.bits", c.bits, "must be 1 or 2 for rotated codes"};
   if (c.group != block_elements)
@@ -107,6 +107,9 @@ constexpr status plan::set_window() {
   }
   if (product > max_cell_elements)
     return {error::out_of_range, "codec.window", product, "a cell must have at most 4096 elements"};
+  if (pooled > 0 && has_mask())
+    return {error::out_of_range, "codec.window", window[last_pooled],
+            "must be 1 or none for the codes of positives, which have means of their own"};
   has_lfc_ = pooled > 0;
   if (has_lfc_ && num_elements_ > 0) set_grid();
   return {};
@@ -134,7 +137,9 @@ constexpr void plan::set_grid() {
 
 constexpr status plan::set_sizes() {
   const u64 codes = detail::bounded_product(sum_of_bits_, row_elements);
-  const u64 lfc = detail::bounded_product(u64(num_cells()), u64(furl::size_bytes(codec_.meta)));
+  const u64 lfc =
+      has_mask() ? detail::bounded_product(u64(num_tiles()), row_elements)
+                 : detail::bounded_product(u64(num_cells()), u64(furl::size_bytes(codec_.meta)));
   meta_offset_ = codes;  // a multiple of 128
   lfc_offset_ = detail::bounded_sum(codes, detail::bounded_align(meta_bytes()));
   size_bytes_ = detail::bounded_sum(lfc_offset_, detail::bounded_align(lfc));
@@ -168,7 +173,7 @@ constexpr result<plan> plan::make(const furl::codec& c, const extents& shape) {
 constexpr result<plan> plan::make_mixed(const furl::codec& c, const extents& shape,
                                         u64 sum_of_bits) {
   if (const status s = detail::check_groups(c); !s) return s;
-  if (c.coding == coding::rotated)
+  if (c.coding != coding::min_max)
     return status{error::out_of_range, "codec.coding", i64(c.coding),
                   "must be coding::min_max for a mixed plan"};
   plan p;
@@ -177,6 +182,10 @@ constexpr result<plan> plan::make_mixed(const furl::codec& c, const extents& sha
   p.codec_.bits = 0;
   p.sum_of_bits_ = sum_of_bits;
   return finish(p, shape);
+}
+
+constexpr plan plan::mask_plan() const {
+  return has_mask() ? *make_codes(1, shape_) : plan{};
 }
 
 constexpr result<plan> plan::make_codes(int bits, const extents& shape) {

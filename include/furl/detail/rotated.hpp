@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE THREAD. The arithmetic of rotated codes (FORMAT.md, R1 to R8) that is the same on host and
-// device: signs, butterflies, the scale of a block.
+// ONE THREAD. The arithmetic of rotated codes (FORMAT.md, R1 to R9) that is the same on host and
+// device: signs, butterflies, the scale of a block, the mean of its positives.
 //
 // A rotation is a random diagonal of signs before a Walsh-Hadamard transform. What it gives follows
 // nearly a normal law, whatever it is given, so that one set of levels serves all data; and a scale
@@ -114,6 +114,13 @@ FURL_HD constexpr bool is_scale(u32 scale) {
 /// What all elements of a block decode to whose scale has no codes: +0, or NaN.
 FURL_HD float value_without_codes(u32 scale) {
   return float_of(scale == 0 ? 0u : f32_nan_bits);
+}
+
+/// The bf16 mean of a block's positives (FORMAT.md, R9): 0 if there are none, or if it is infinite
+/// or NaN.
+FURL_HD u16 mean_of_positives(float sum, int count) {
+  const u16 mean = bf16_nearest(div_rn(sum, float(count)));
+  return (mean & 0x7f80u) == 0x7f80u ? u16(0) : mean;
 }
 
 }  // namespace furl

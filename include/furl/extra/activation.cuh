@@ -12,8 +12,9 @@
 #include "furl/detail/checks.hpp"
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/launch.cuh"
+#include "furl/detail/device/one_bit.cuh"
 #include "furl/detail/device/pairs.cuh"
-#include "furl/detail/extra/one_bit.cuh"
+#include "furl/detail/device/positives_kernels.cuh"
 #include "furl/detail/quantize.hpp"
 #include "furl/extra/activation.hpp"
 #include "furl/extra/codebook.hpp"
@@ -88,18 +89,7 @@ __global__ void __launch_bounds__(block_threads) relu(masked_arrays<T> a) {
   // In a register of its own: a constant would be loaded for every tile.
   const u32 threshold = forgotten(threshold_word<T>(smallest_positive));
   for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int count, i64, u32* word) {
-    store_word(word, encode_binary(x, count, threshold));
-    FURL_UNROLL
-    for (auto& row : x.word) {
-      FURL_UNROLL
-      for (auto& element : row) {
-        if constexpr (sizeof(T) == 4) {
-          element = max_nan_zero(element);
-        } else {
-          element = max_nan_pair<T>(element, 0u);
-        }
-      }
-    }
+    store_word(word, relu_tile(x, count, threshold));
   });
 }
 
@@ -182,6 +172,40 @@ status relu(const plan& p, const_values x, values y, bytes blob, cudaStream_t st
               static_cast<u32*>(blob.data));
           return kernel::launch(kernel::relu<type, Architectures>,
                                 {kernel::blocks_of_few_tiles(p.num_tiles())}, stream, arrays);
+        });
+      });
+}
+
+/// Writes to y what a ReLU makes of x, and to the blob its mask, means and rotated codes, in one
+/// pass, on a stream. As furl::host::relu with a key, with the same values and bytes.
+/// p    : from plan::make with coding::positives.
+/// x    : device, plan.num_elements() elements of any dtype, aligned to one element; to four, it is
+///        fast.
+/// y    : device, as many elements of x's dtype, aligned likewise; x itself, or disjoint from it.
+/// blob : device, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
+/// key  : of the random stream; options.device_key takes its place.
+/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
+/// argument.
+template <class Architectures = kernel::architectures>
+status relu(const plan& p, const_values x, values y, bytes blob, random_key key,
+            cudaStream_t stream, const options& o = {}) {
+  if (const status s = detail::check_positives(p, x, y, blob); !s) return s;
+  if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
+  if (const status s = detail::check_element_alignment(y, "y"); !s) return s;
+  if (const status s = detail::check_options_without_ranges(
+          p, o, {detail::bytes_of(y, "y"), detail::bytes_of(p, blob)});
+      !s)
+    return s;
+  if (p.num_elements() == 0) return {};
+  return kernel::run_on(
+      stream, o.check_pointers,
+      {{x.data, "x"}, {blob.data, "blob"}, {o.device_key, "options.device_key"}, {y.data, "y"}},
+      [&] {
+        return with_type(x.type, [&](auto element) {
+          using type = decltype(element);
+          return kernel::launch_compress_positives<Architectures>(
+              p, o, static_cast<const type*>(x.data), static_cast<type*>(y.data),
+              static_cast<u8*>(blob.data), key, stream);
         });
       });
 }

@@ -12,6 +12,7 @@
 
 #if !defined(__CUDACC_RTC__)
 #include "furl/detail/checks.hpp"
+#include "furl/detail/host/positives.hpp"
 #include "furl/detail/host/random.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
@@ -67,6 +68,16 @@ inline status check_masked(const plan& p, const_values x, const_values y, const_
   if (const status s = check_coded_output(p, x, "x", y, "y", blob); !s) return s;
   if (p.codec().bits == 1) return {};
   return {error::wrong_plan, "plan", 0, "must come from plan::make_codes with 1 bit"};
+}
+
+/// The arrays of a call that makes y from x and codes of its positives.
+inline status check_positives(const plan& p, const_values x, const_values y, const_bytes blob) {
+  if (!p.has_mask())
+    return {error::wrong_plan, "plan", 0, "must have codec.coding of coding::positives"};
+  if (const status s = check_coded(p, x, "x", blob); !s) return s;
+  if (const status s = check_elementwise(x, y, "y"); !s) return s;
+  return check_apart({blob.data, p.size_bytes(), "blob"}, {{y.data, y.size_bytes(), "y"}},
+                     "must not overlap the blob");
 }
 
 }  // namespace detail
@@ -143,6 +154,26 @@ inline status relu(const plan& p, const_values x, values y, bytes blob,
       detail::store_tile(p, tile, codes, blob);
     });
   });
+  return {};
+}
+
+/// Writes to y what a ReLU makes of x, and to the blob all that the backward pass needs of it, in
+/// one pass: the blob of compress(plan, y, blob, key), which is that of compress(plan, x, blob,
+/// key) too. decompress restores y for the layer that it is the input of, with zeros where it was
+/// zero; and the mask from plan.mask_offset() on is a blob of plan.mask_plan(), for the ReLU's own
+/// gradient by unpack_multiply with positive_codebook(). y is x where x > 0, NaN where x is NaN,
+/// else +0.
+/// p    : from plan::make with coding::positives.
+/// x    : host, plan.num_elements() elements of any dtype, at any alignment.
+/// y    : host, as many elements of x's dtype; x itself, or disjoint from it.
+/// blob : host, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
+/// key  : of the random stream, for decompress too; each call needs a new one.
+/// pool : threads to work with; none: the calling thread alone.
+/// A bad argument is refused before anything is written: see status. Nothing is allocated.
+inline status relu(const plan& p, const_values x, values y, bytes blob, random_key key,
+                   thread_pool* pool = nullptr) {
+  if (const status s = furl::detail::check_positives(p, x, y, blob); !s) return s;
+  detail::compress_positives(p, x, y.data, blob, key, pool);
   return {};
 }
 

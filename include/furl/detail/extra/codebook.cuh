@@ -13,7 +13,7 @@
 #include "furl/config.hpp"
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/launch.cuh"
-#include "furl/detail/extra/one_bit.cuh"
+#include "furl/detail/device/one_bit.cuh"
 #include "furl/detail/extra/threshold_search.cuh"
 #include "furl/detail/quantize.hpp"
 #include "furl/extra/codebook.hpp"

@@ -10,8 +10,8 @@
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
 #include "furl/detail/device/intrinsics.cuh"
+#include "furl/detail/device/one_bit.cuh"
 #include "furl/detail/device/pairs.cuh"
-#include "furl/detail/extra/one_bit.cuh"
 #include "furl/extra/codebook.hpp"
 
 FURL_HIDDEN_BEGIN

@@ -12,6 +12,7 @@
 #include "furl/config.hpp"
 #include "furl/detail/host/bands.hpp"
 #include "furl/detail/host/expand.hpp"
+#include "furl/detail/host/positives.hpp"
 #include "furl/detail/host/random.hpp"
 #include "furl/detail/host/rotated.hpp"
 #include "furl/detail/host/tile.hpp"
@@ -70,7 +71,7 @@ class compressor {
         given_(p, o.ranges),
         scratch_(scratch),
         lfc_(p, blob_ + p.lfc_offset(), scratch.expanded),
-        rotated_(key, p.codec().bits, scratch.rotation) {}
+        rotated_(key, p.codec().bits, 1, scratch.rotation) {}
 
   /// To be called when the scratch has been used for something else.
   void forget() { lfc_.forget(); }
@@ -249,6 +250,7 @@ void finish_compress(const plan& p, const_values x, bytes blob, random_key key, 
 
 /// compress with arguments that fit each other. Pre: the plan has elements.
 inline void compress(const plan& p, const_values x, bytes blob, random_key key, const options& o) {
+  if (p.has_mask()) return compress_positives(p, x, nullptr, blob, key, o.pool);
   const int num_shares = count_shares(o.pool);
   with_type(x.type, [&](auto element) {
     using type = decltype(element);

@@ -9,6 +9,7 @@
 
 #include "furl/config.hpp"
 #include "furl/detail/host/expand.hpp"
+#include "furl/detail/host/positives.hpp"
 #include "furl/detail/host/random.hpp"
 #include "furl/detail/host/rotated.hpp"
 #include "furl/detail/host/tile.hpp"
@@ -33,7 +34,7 @@ class decompressor {
         key_(key),
         cursor_(p, tile_bits),
         lfc_(p, blob + p.lfc_offset(), expanded_),
-        rotated_(key, p.codec().bits) {}
+        rotated_(key, p.codec().bits, p.has_mask() ? 2 : 1) {}
 
   void decompress_tile(i64 tile) {
     decompress_tile(tile, y_ + tile * tile_elements * i64(sizeof(T)));
@@ -97,6 +98,7 @@ class decompressor {
       prefetch_elements<T>(y_, plan_.num_elements(), (tile + 1) * tile_elements, tile_elements);
     rotated_.decompress_tile(tile, blob_ + cursor_.offset(), blob_ + plan_.meta_offset(), v);
     if (plan_.has_lfc()) add_lfc(0, count, v);
+    if (plan_.has_mask()) restore_positives(plan_, blob_, tile, codes_, v);
   }
 
   /// To values begin .. begin + count - 1, and up to expand_slack - 1 more. Pre: begin is a

@@ -110,8 +110,9 @@ inline void take_byte(const u32* __restrict words, int k, u8* __restrict bytes) 
 
 class rotated_compressor {
  public:
-  rotated_compressor(random_key key, int bits, rotation_scratch& scratch)
-      : signs_(key), bits_(bits), scratch_(scratch) {}
+  /// numbers: of metadata for every block, of which the scale is the first.
+  rotated_compressor(random_key key, int bits, int numbers, rotation_scratch& scratch)
+      : signs_(key), bits_(bits), numbers_(numbers), scratch_(scratch) {}
 
   /// Writes the codes and scales of a tile of which absent elements are 0.
   void compress_tile(i64 tile, const float* r, u8* codes, u8* scales) {
@@ -135,13 +136,11 @@ class rotated_compressor {
     }
     for (int block = 0; block < blocks_per_tile; ++block) {
       const u16 scale = block_scale(energy[block], projected[block]);
-      store_at(scales, block_of(tile, block), scale);
+      store_at(scales, numbers_ * (tile * blocks_per_tile + block), scale);
       if (!is_scale(scale)) clear(block, planes);
     }
     ::std::memcpy(codes, planes, static_cast<::std::size_t>(bits_) * row_elements);
   }
-
-  static i64 block_of(i64 tile, int block) { return blocks_per_tile * tile + block; }
 
  private:
   /// The last two stages, with partial sums of squares and of magnitudes.
@@ -188,12 +187,15 @@ class rotated_compressor {
 
   tile_signs signs_;
   const int bits_;
+  const int numbers_;
   rotation_scratch& scratch_;
 };
 
 class rotated_decompressor {
  public:
-  rotated_decompressor(random_key key, int bits) : signs_(key), bits_(bits) {}
+  /// numbers: as for rotated_compressor.
+  rotated_decompressor(random_key key, int bits, int numbers)
+      : signs_(key), bits_(bits), numbers_(numbers) {}
 
   /// The values of a tile, of absent elements too.
   void decompress_tile(i64 tile, const u8* codes, const u8* scales, float* values) {
@@ -205,16 +207,15 @@ class rotated_decompressor {
     load_levels(codes, levels);
     restore_columns(levels, signs_.of_second(), by_columns);
     to_rows(by_columns, rows);
-    const u8* const first = scales + tile * blocks_per_tile * i64(sizeof(u16));
+    u16 stored[blocks_per_tile];
     for (int block = 0; block < blocks_per_tile; ++block) {
-      const float of_block = f32_from_bf16(load_at<u16>(first, block));
+      stored[block] = load_at<u16>(scales, numbers_ * (tile * blocks_per_tile + block));
+      const float of_block = f32_from_bf16(stored[block]);
       for (int c = 0; c < block_columns; ++c) scale[block * block_columns + c] = of_block;
     }
     restore_rows(rows, scale, signs_.of_first(), values);
-    for (int block = 0; block < blocks_per_tile; ++block) {
-      const u16 stored = load_at<u16>(first, block);
-      if (!is_scale(stored)) fill(block, value_without_codes(stored), values);
-    }
+    for (int block = 0; block < blocks_per_tile; ++block)
+      if (!is_scale(stored[block])) fill(block, value_without_codes(stored[block]), values);
   }
 
  private:
@@ -241,6 +242,7 @@ class rotated_decompressor {
 
   tile_signs signs_;
   const int bits_;
+  const int numbers_;
 };
 
 }  // namespace furl::host::detail

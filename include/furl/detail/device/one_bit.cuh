@@ -161,6 +161,28 @@ __device__ __forceinline__ u32 encode_binary(const tile_fragment<T>& x, int coun
   return count < tile_elements ? word & present_bits(count) : word;
 }
 
+/// Makes of a tile what a ReLU makes of it: NaN where it is NaN, +0 where it is not above 0.
+/// Threads : one warp, all lanes; x is each lane's own, of which `count` elements are present.
+/// Shapes  : threshold : threshold_word of the smallest positive number.
+/// Shared  : none. Sync : none.
+/// Result  : x, replaced; and the mask of what was above 0, as encode_binary has it.
+template <class T>
+__device__ __forceinline__ u32 relu_tile(tile_fragment<T>& x, int count, u32 threshold) {
+  const u32 mask = encode_binary(x, count, threshold);
+  FURL_UNROLL
+  for (auto& row : x.word) {
+    FURL_UNROLL
+    for (auto& element : row) {
+      if constexpr (sizeof(T) == 4) {
+        element = max_nan_zero(element);
+      } else {
+        element = max_nan_pair<T>(element, 0u);
+      }
+    }
+  }
+  return mask;
+}
+
 /// Multiplies by 0 or `level`, as the one-bit codes of a lane say. What is multiplied by 0 becomes
 /// +0, whatever it was.
 /// Threads : one warp, all lanes; word and x are each lane's own, the word as encode_binary has it.
