@@ -43,6 +43,11 @@ def cases():
                 yield operation, element, bits, "flat"
         for shape in [56, 75, "odd", "features", "sequence"]:
             yield operation, "f32", 2, shape
+    for operation in ["compress_positives", "relu_positives", "decompress_positives",
+                      "decompress_add_positives"]:
+        for element in types:
+            for bits in [1, 2]:
+                yield operation, element, bits, "flat"
     for operation in ["decompress_dithered", "decompress_add_dithered"]:
         for element in types:
             yield operation, element, 2, "flat"

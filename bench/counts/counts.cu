@@ -4,6 +4,7 @@
 // Runs one operation once, for a tool that counts its instructions, and prints the number of
 // elements:
 //   furl_counts compress|decompress|decompress_add[_mixed|_rotated] f32|f16|bf16 BITS SHAPE
+//   furl_counts compress|relu|decompress|decompress_add_positives f32|f16|bf16 BITS
 //   furl_counts decompress|decompress_add_dithered[_mixed] f32|f16|bf16 BITS SHAPE
 //   furl_counts compress_in_ranges|measure|squared_ranges f32|f16|bf16 BITS SHAPE
 //   furl_counts pack|unpack|allocate_bits u8 BITS
@@ -224,6 +225,7 @@ void run(std::string operation, dtype type, int bits, const std::string& shape_n
   c.window = pooled.window;
   const bool mixed = cut_suffix(operation, "_mixed");
   if (cut_suffix(operation, "_rotated")) c.coding = coding::rotated;
+  if (cut_suffix(operation, "_positives")) c.coding = coding::positives;
   if (cut_suffix(operation, "_dithered")) c.rounding = rounding::dithered;
   plan p = require(plan::make(c, pooled.shape));
   if (mixed) p = require(plan::make_mixed(c, pooled.shape, u64(bits * p.num_tiles())));
@@ -235,6 +237,9 @@ void run(std::string operation, dtype type, int bits, const std::string& shape_n
   require(cudaMemcpy(x, elements.data(), elements.size(), cudaMemcpyHostToDevice));
   if (operation == "compress") {
     require(compress(p, {x, type, n}, {blob, p.size_bytes()}, {1, 2}, nullptr, o));
+  } else if (operation == "relu") {
+    const values y{device_memory(elements.size()), type, n};
+    require(relu(p, {x, type, n}, y, {blob, p.size_bytes()}, {1, 2}, nullptr));
   } else if (operation == "decompress") {
     require(decompress(p, {blob, p.size_bytes()}, {x, type, n}, {1, 2}, nullptr, o));
   } else if (operation == "decompress_add") {
