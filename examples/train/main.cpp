@@ -41,7 +41,8 @@ std::unique_ptr<trainer::fold_store> make_store(const trainer::options& o,
 void run(const trainer::options& o) {
   trainer::thread_pool pool(o.threads);
   const auto store = make_store(o, pool);
-  if (!o.csv.empty()) trainer::check_writable(o.csv);
+  for (const std::string& file : {o.csv, o.gradients})
+    if (!file.empty()) trainer::check_writable(file);
   trainer::dataset data = trainer::read_dataset(o.data);
   if (o.test_images > 0 && o.test_images < data.test.size())
     data.test.labels.resize(static_cast<std::size_t>(o.test_images));
@@ -49,15 +50,22 @@ void run(const trainer::options& o) {
     throw trainer::usage_error("--batch is " + std::to_string(o.run.batch) + ": there are only " +
                                std::to_string(data.training.size()) + " training images");
 
+  const auto make = [&](bool adds_signs) {
+    return [&o, adds_signs](std::mt19937_64& random) {
+      return std::make_unique<trainer::network>(o.activation, adds_signs, random);
+    };
+  };
+  if (!o.gradients.empty()) {
+    const auto errors = trainer::measure_gradients(data, make(false), trainer::schemes_by_bits(),
+                                                   o.run, pool, *store);
+    trainer::write_file(o.gradients, trainer::to_csv(errors));
+    return;
+  }
   std::vector<trainer::run_result> results;
   for (const trainer::scheme& s : o.schemes) {
     trainer::progress_bar bar(s.title);
-    const auto make = [&](std::mt19937_64& random) {
-      return std::make_unique<trainer::network>(o.activation, s.method == trainer::method::signs,
-                                                random);
-    };
     results.push_back(
-        trainer::train(data, make, s, o.run, pool, *store,
+        trainer::train(data, make(s.method == trainer::method::signs), s, o.run, pool, *store,
                        [&](int done, int all, float loss) { bar.show(done, all, loss); }));
   }
   std::cout << trainer::to_table(results) << std::flush;

@@ -71,9 +71,9 @@ void set(options& o, const std::string& option, const std::string& value) {
     o.run.most_steps = small_number(option, value, 1, 1'000'000'000);
   } else if (option == "--test-images") {
     o.test_images = small_number(option, value, 1, 1'000'000);
-  } else if (option == "--data" || option == "--csv") {
+  } else if (option == "--data" || option == "--csv" || option == "--gradients") {
     if (value.empty()) throw usage_error(option + " must not be empty");
-    (option == "--data" ? o.data : o.csv) = value;
+    (option == "--data" ? o.data : option == "--csv" ? o.csv : o.gradients) = value;
   } else {
     throw usage_error("no such option: " + option + " (--help lists them)");
   }
@@ -94,6 +94,8 @@ std::string usage() {
          "                    change results (default: host)\n"
          "  --threads N       does not change results (default: as many as the machine has)\n"
          "  --csv FILE        also write the table as comma-separated values\n"
+         "  --gradients FILE  in place of all that: write what codecs of 1 to 4 bits do to the\n"
+         "                    gradient of one step, as comma-separated values\n"
          "  --steps N         stop each run after N steps (default: no limit)\n"
          "  --test-images N   test on the first N images only (default: all)\n";
 }

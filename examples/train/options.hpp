@@ -19,7 +19,8 @@ struct options {
   std::string codec = "all";
   std::vector<scheme> schemes;  // that codec and activation name
   std::string data = "/usr/share/datasets/fashion-mnist";
-  std::string csv;  // none if empty
+  std::string csv;        // none if empty
+  std::string gradients;  // a file for errors of gradients, in place of training; none if empty
   trainer::device device = trainer::device::host;
   int threads = 1;
   int test_images = 0;  // 0: all

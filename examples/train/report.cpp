@@ -85,6 +85,15 @@ std::string to_csv(const std::vector<run_result>& results, const run_settings& s
   return out.str();
 }
 
+std::string to_csv(const std::vector<gradient_error>& errors) {
+  std::ostringstream out;
+  out << "codec,bits,error,saved_bytes\n";
+  for (const gradient_error& e : errors)
+    out << e.kept_as.name << ',' << e.kept_as.codec.bits << ',' << std::setprecision(4) << e.error
+        << ',' << e.saved_bytes << '\n';
+  return out.str();
+}
+
 void check_writable(const std::string& file) {
   std::error_code ignored;
   const fs::path folder = folder_of(file);

@@ -34,6 +34,8 @@ std::string to_table(const std::vector<run_result>& results);
 /// The same for programs, with the settings.
 std::string to_csv(const std::vector<run_result>& results, const run_settings& settings);
 
+std::string to_csv(const std::vector<gradient_error>& errors);
+
 /// Throws std::runtime_error if a file of this name could not be written: better before the
 /// training than after.
 void check_writable(const std::string& file);

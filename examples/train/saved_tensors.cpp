@@ -66,6 +66,20 @@ std::vector<scheme> all_schemes() {
           {"asa", "2 bits + signs", method::signs, flat(2)}};
 }
 
+std::vector<scheme> schemes_by_bits() {
+  std::vector<scheme> all;
+  for (int bits = 1; bits <= 4; ++bits) {
+    furl::codec dithered = flat(bits);
+    dithered.rounding = furl::rounding::dithered;
+    const std::string title = std::to_string(bits) + (bits == 1 ? " bit" : " bits");
+    all.push_back({"min-max", title, method::fold, flat(bits)});
+    all.push_back({"dithered", title, method::fold, dithered});
+    all.push_back({"means", title, method::fold, with_means(bits)});
+    all.push_back({"rotated", title, method::fold, rotated(bits)});
+  }
+  return all;
+}
+
 scheme scheme_named(const std::string& name) {
   for (const scheme& s : all_schemes())
     if (s.name == name) return s;

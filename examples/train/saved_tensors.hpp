@@ -46,6 +46,10 @@ struct scheme {
 /// means; the other methods.
 std::vector<scheme> all_schemes();
 
+/// ActNN's codec, the same decoded with dither, DIVISION's and rotated codes on the same means, of
+/// 1 to 4 bits: for comparisons of gradients.
+std::vector<scheme> schemes_by_bits();
+
 /// Throws std::invalid_argument if there is none.
 scheme scheme_named(const std::string& name);
 

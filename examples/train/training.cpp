@@ -52,14 +52,24 @@ float rate_at(int step, int all) {
   return peak_rate * std::min(done / warm_up, (1.0F - done) / (1.0F - warm_up));
 }
 
-float train_on(const batch& b, model& net, saver& hooks, thread_pool& pool, float rate) {
+/// Adds the gradients of a batch to those of the parameters, and returns its loss.
+float add_gradients(const batch& b, model& net, saver& hooks, thread_pool& pool) {
   tape t(pool, &hooks);
   const variable loss = cross_entropy(t, net.logits(t, b.images), b.labels);
   const tensor one({1});
   *one.values.data() = 1.0F;
   t.backward(loss, one);
-  update(net.parameters(), rate);
   return *loss.value.values.data();
+}
+
+/// Takes the gradients of all parameters, which are 0 afterwards.
+std::vector<float> take_gradients(model& net) {
+  std::vector<float> all;
+  for (parameter* const p : net.parameters()) {
+    all.insert(all.end(), p->gradient.values.begin(), p->gradient.values.end());
+    std::fill(p->gradient.values.begin(), p->gradient.values.end(), 0.0F);
+  }
+  return all;
 }
 
 double test(const image_set& set, model& net, thread_pool& pool) {
@@ -99,7 +109,8 @@ run_result train(const dataset& data, const model_factory& make, const scheme& k
     if (step % steps_per_epoch == 0) shuffle(numbers, random);
     const index first = index(step % steps_per_epoch) * settings.batch;
     const batch b = gather(data.training, numbers.data() + first, settings.batch);
-    r.last_loss = train_on(b, *net, hooks, pool, rate_at(step, all));
+    r.last_loss = add_gradients(b, *net, hooks, pool);
+    update(net->parameters(), rate_at(step, all));
     progress(step + 1, all, r.last_loss);
   }
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
@@ -109,6 +120,50 @@ run_result train(const dataset& data, const model_factory& make, const scheme& k
   r.plain_bytes = hooks.plain_bytes();
   r.seconds_per_step = time.count() / double(all);
   return r;
+}
+
+std::vector<gradient_error> measure_gradients(const dataset& data, const model_factory& make,
+                                              const std::vector<scheme>& schemes,
+                                              const run_settings& settings, thread_pool& pool,
+                                              fold_store& store) {
+  constexpr int usual_steps = 60;
+  constexpr u64 num_keys = 8;
+  const int steps = settings.most_steps > 0 ? settings.most_steps : usual_steps;
+  std::mt19937_64 random(settings.seed);
+  const std::unique_ptr<model> net = make(random);
+  std::vector<index> numbers = in_order(data.training.size());
+  shuffle(numbers, random);
+  const auto batch_of = [&](int step) {
+    const index num_batches = data.training.size() / settings.batch;
+    return gather(data.training, numbers.data() + step % num_batches * settings.batch,
+                  settings.batch);
+  };
+  saver exact({"none", "uncompressed"}, store, 0);
+  for (int step = 0; step < steps; ++step) {
+    add_gradients(batch_of(step), *net, exact, pool);
+    update(net->parameters(), rate_at(step, steps));
+  }
+  const batch b = batch_of(steps);
+  add_gradients(b, *net, exact, pool);
+  const std::vector<float> expected = take_gradients(*net);
+  const auto square = [](double v) { return v * v; };
+  double energy = 0.0;
+  for (const float g : expected) energy += square(g);
+
+  std::vector<gradient_error> errors;
+  for (const scheme& s : schemes) {
+    gradient_error of{s};
+    for (u64 key = 1; key <= num_keys; ++key) {
+      saver hooks(s, store, settings.seed + key);
+      add_gradients(b, *net, hooks, pool);
+      const std::vector<float> found = take_gradients(*net);
+      for (std::size_t i = 0; i < found.size(); ++i)
+        of.error += square(double(found[i]) - double(expected[i])) / energy / double(num_keys);
+      of.saved_bytes = hooks.saved_bytes();
+    }
+    errors.push_back(of);
+  }
+  return errors;
 }
 
 }  // namespace trainer

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <vector>
 
 #include "idx.hpp"
 #include "network.hpp"
@@ -44,5 +45,18 @@ using model_factory = std::function<std::unique_ptr<model>(std::mt19937_64& rand
 run_result train(const dataset& data, const model_factory& make, const scheme& kept_as,
                  const run_settings& settings, thread_pool& pool, fold_store& store,
                  const progress_function& progress);
+
+struct gradient_error {
+  scheme kept_as;
+  double error = 0.0;   // squared, in parts of the square of the exact gradient of all weights
+  u64 saved_bytes = 0;  // per step
+};
+
+/// What some schemes do to the gradient of a model that was trained for a while without
+/// compression: means of eight keys. Steps of the training: settings.most_steps, or 60.
+std::vector<gradient_error> measure_gradients(const dataset& data, const model_factory& make,
+                                              const std::vector<scheme>& schemes,
+                                              const run_settings& settings, thread_pool& pool,
+                                              fold_store& store);
 
 }  // namespace trainer
