@@ -103,11 +103,15 @@ struct codec {
   /// Rotated codes have 1 or 2 bits, groups of 256, metadata in bf16 and stochastic rounding. Those
   /// of positives have no window either.
   furl::coding coding = coding::min_max;
+  /// Whether no group holds elements of two lines, which are the elements along the last dimension:
+  /// lines are filled up to whole groups (FORMAT.md, A15). For uniform min-max codes without a
+  /// window. Where lines must be filled, block functions and given ranges do not take the plan.
+  bool by_lines = false;
 };
 
 constexpr bool operator==(const codec& a, const codec& b) {
   return a.bits == b.bits && a.group == b.group && a.meta == b.meta && a.rounding == b.rounding &&
-         a.window == b.window && a.coding == b.coding;
+         a.window == b.window && a.coding == b.coding && a.by_lines == b.by_lines;
 }
 constexpr bool operator!=(const codec& a, const codec& b) {
   return !(a == b);
@@ -159,16 +163,26 @@ class plan {
   constexpr u64 lfc_offset() const { return lfc_offset_; }                // as meta_offset
   constexpr u64 mask_offset() const { return lfc_offset_; }  // the same: of the mask of positives
   constexpr i64 num_elements() const { return num_elements_; }  // of the tensor
-  /// Of 1024 elements, the last perhaps partial.
-  constexpr i64 num_tiles() const { return detail::ceil_div(num_elements_, tile_elements); }
+  /// As many as elements, and more where codec().by_lines has filled lines.
+  constexpr i64 num_codes() const { return num_codes_; }
+  /// Of 1024 codes, the last perhaps partial.
+  constexpr i64 num_tiles() const { return detail::ceil_div(num_codes_, tile_elements); }
   /// Of codec().group elements, the last perhaps partial. Ready-made codes have none; rotated ones
   /// have four for every tile, those of absent elements too.
   constexpr i64 num_groups() const {
     if (is_rotated()) return blocks_per_tile * num_tiles();
-    return kind_ == plan_kind::codes ? 0 : detail::ceil_div(num_elements_, codec_.group);
+    return kind_ == plan_kind::codes ? 0 : detail::ceil_div(num_codes_, codec_.group);
   }
   /// Of the LFC: 0 without a window.
   constexpr i64 num_cells() const { return has_lfc() ? grid_.num_cells() : 0; }
+  /// Whether lines have codes beyond their elements.
+  constexpr bool fills_lines() const { return num_codes_ != num_elements_; }
+  /// Elements of a line: the last dimension.
+  constexpr i64 line_elements() const { return shape_.rank == 0 ? 1 : shape_[shape_.rank - 1]; }
+  /// Codes of a line, of a plan that fills lines.
+  constexpr i64 line_codes() const {
+    return detail::ceil_div(line_elements(), codec_.group) * codec_.group;
+  }
   /// Whether means of cells are stored: some dimension has a window wider than 1.
   constexpr bool has_lfc() const { return has_lfc_; }
   /// Whether codec().coding is coding::rotated or coding::positives.
@@ -209,6 +223,7 @@ class plan {
 
   constexpr status set_shape(const extents& shape);
   constexpr status set_window();
+  constexpr status set_lines();
   constexpr void set_grid();
   constexpr status set_sizes();
   static constexpr result<plan> finish(plan p, const extents& shape);
@@ -217,6 +232,7 @@ class plan {
   extents shape_{no_elements, 1};
   cell_grid grid_{};
   i64 num_elements_ = 0;
+  i64 num_codes_ = 0;
   u64 sum_of_bits_ = 0;
   u64 meta_offset_ = 0;
   u64 lfc_offset_ = 0;

@@ -72,9 +72,15 @@ inline status check_needs_no_key(const plan& p) {
   return {error::wrong_plan, "plan", 0, "needs the key that compress had"};
 }
 
+/// Of a call that knows nothing of filled lines.
+inline status check_fills_no_lines(const plan& p) {
+  if (!p.fills_lines()) return {};
+  return {error::wrong_plan, "plan", 0, "fills lines up to whole groups (codec.by_lines)"};
+}
+
 /// Of a call that is about the ranges of groups.
 inline status check_has_ranges(const plan& p) {
-  if (!p.is_rotated()) return {};
+  if (!p.is_rotated()) return check_fills_no_lines(p);
   return {error::wrong_plan, "plan", 0, "has rotated codes, which have no ranges"};
 }
 

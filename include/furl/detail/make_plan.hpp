@@ -115,6 +115,24 @@ constexpr status plan::set_window() {
   return {};
 }
 
+constexpr status plan::set_lines() {
+  num_codes_ = num_elements_;
+  if (!codec_.by_lines) return {};
+  const char* const argument = "codec.by_lines";
+  if (is_rotated()) return {error::out_of_range, argument, 1, "must be false for rotated codes"};
+  if (kind_ == plan_kind::mixed)
+    return {error::out_of_range, argument, 1, "must be false for a mixed plan"};
+  if (has_lfc_) return {error::out_of_range, argument, 1, "must be false with a window"};
+  if (num_elements_ == 0) return {};
+  const u64 groups = u64(detail::ceil_div(line_elements(), codec_.group)) *
+                     u64(num_elements_ / line_elements());  // at most num_elements
+  const u64 codes = detail::bounded_product(groups, u64(codec_.group));
+  if (codes >= detail::size_limit)
+    return {error::out_of_range, "shape", num_elements_, "the number of codes must be below 2^63"};
+  num_codes_ = i64(codes);
+  return {};
+}
+
 constexpr void plan::set_grid() {
   int last = shape_.rank - 1;
   while (codec_.window[last] == 1) --last;
@@ -151,6 +169,7 @@ constexpr status plan::set_sizes() {
 constexpr result<plan> plan::finish(plan p, const extents& shape) {
   if (const status s = p.set_shape(shape); !s) return s;
   if (const status s = p.set_window(); !s) return s;
+  if (const status s = p.set_lines(); !s) return s;
   const u64 tiles = u64(p.num_tiles());
   if (p.kind_ != plan_kind::mixed) p.sum_of_bits_ = tiles * u64(p.codec_.bits);
   if (p.sum_of_bits_ < tiles || p.sum_of_bits_ > tiles * max_bits)

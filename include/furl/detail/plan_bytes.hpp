@@ -12,8 +12,9 @@
 namespace furl {
 
 /// Little-endian: "FURL", format version, kind, bits, meta, rounding, rank, window rank, coding
-/// (one byte each), group (4), shape (8 x 8), sum_of_bits (8), window (8 x 1). What a plan does not
-/// use is 0. The version is the first that has all that the plan uses.
+/// (one byte each), group (2), by_lines (1), one byte of 0, shape (8 x 8), sum_of_bits (8), window
+/// (8 x 1). What a plan does not use is 0. The version is the first that has all that the plan
+/// uses.
 struct plan_bytes {
   u8 data[96];  // in the order above
 };
@@ -35,7 +36,7 @@ constexpr u64 get_number(const u8* at, int num_bytes) {
 
 /// The bytes that deserialize takes.
 constexpr plan_bytes serialize(const plan& p) {
-  plan_bytes out{{'F', 'U', 'R', 'L', u8(p.needs_key() ? 2 : 1)}};
+  plan_bytes out{{'F', 'U', 'R', 'L', u8(p.needs_key() || p.codec().by_lines ? 2 : 1)}};
   out.data[5] = u8(p.kind());
   out.data[6] = u8(p.codec().bits);
   out.data[7] = u8(p.codec().meta);
@@ -43,7 +44,8 @@ constexpr plan_bytes serialize(const plan& p) {
   out.data[9] = u8(p.shape().rank);
   out.data[10] = u8(p.codec().window.rank);
   out.data[11] = u8(p.codec().coding);
-  detail::put_number(out.data + 12, u64(p.codec().group), 4);
+  detail::put_number(out.data + 12, u64(p.codec().group), 2);
+  out.data[14] = u8(p.codec().by_lines);
   for (int d = 0; d < max_rank; ++d) {
     detail::put_number(out.data + 16 + 8 * d, u64(p.shape()[d]), 8);
     out.data[88 + d] = u8(p.codec().window[d]);
@@ -68,7 +70,8 @@ constexpr result<plan> deserialize(const plan_bytes& in) {
   c.meta = dtype(data[7]);
   c.rounding = rounding(data[8]);
   c.coding = coding(data[11]);
-  c.group = int(detail::get_number(data + 12, 4) & 0xffffu);
+  c.group = int(detail::get_number(data + 12, 2));
+  c.by_lines = data[14] != 0;
   extents shape;
   shape.rank = data[9];
   c.window.rank = data[10];

@@ -98,6 +98,7 @@ inline status check_quality(const plan& p, const_values x, const_bytes blob, spa
                             const quality* total) {
   if (const status s = check_coded(p, x, "x", blob); !s) return s;
   if (const status s = check_needs_no_key(p); !s) return s;
+  if (const status s = check_fills_no_lines(p); !s) return s;
   if (const status s = check_array(groups, p.num_groups(), "groups", "must have one sum per group");
       !s)
     return s;
