@@ -150,7 +150,7 @@ TEST(LinesArguments, CallsAboutRangesAreRefused) {
   const float pair[] = {0.0f, 1.0f};
   for (const auto& engine : backends()) {
     guarded_buffer blob(p.size_bytes());
-    const auto in = const_values(x);
+    const host::const_values in(x);
     for (const status& s : {engine->squared_ranges(p, in, squared),
                             engine->squared_ranges(p, {blob.data(), blob.size()}, squared),
                             engine->measure(p, in, {blob.data(), blob.size()}, groups, &total),
