@@ -48,6 +48,10 @@ def cases():
         for element in types:
             for bits in [1, 2]:
                 yield operation, element, bits, "flat"
+    for operation in ["compress_lines", "decompress_lines", "decompress_add_lines"]:
+        for element in types:
+            for shape in ["even_lines", "odd_lines"]:
+                yield operation, element, 2, shape
     for operation in ["decompress_dithered", "decompress_add_dithered"]:
         for element in types:
             yield operation, element, 2, "flat"

@@ -5,6 +5,7 @@
 // elements:
 //   furl_counts compress|decompress|decompress_add[_mixed|_rotated] f32|f16|bf16 BITS SHAPE
 //   furl_counts compress|relu|decompress|decompress_add_positives f32|f16|bf16 BITS
+//   furl_counts compress|decompress|decompress_add_lines f32|f16|bf16 BITS even_lines|odd_lines
 //   furl_counts decompress|decompress_add_dithered[_mixed] f32|f16|bf16 BITS SHAPE
 //   furl_counts compress_in_ranges|measure|squared_ranges f32|f16|bf16 BITS SHAPE
 //   furl_counts pack|unpack|allocate_bits u8 BITS
@@ -165,6 +166,8 @@ pooled_shape make_shape(const std::string& name) {
   if (name == "sequence") return {{8, 197, 768}, {1, 8, 1}};
   if (name == "channels_last") return {{6, 56, 56, 64}, {1, 8, 8, 1}};
   if (name == "odd") return {{256, 64, 64}, {1, 5, 5}};
+  if (name == "even_lines") return {{1000, 1000}, {}};
+  if (name == "odd_lines") return {{5000, 197}, {}};
   const i64 side = std::atoi(name.c_str());
   return {{((1 << 20) + side * side - 1) / (side * side), side, side}, {1, 8, 8}};
 }
@@ -226,6 +229,7 @@ void run(std::string operation, dtype type, int bits, const std::string& shape_n
   const bool mixed = cut_suffix(operation, "_mixed");
   if (cut_suffix(operation, "_rotated")) c.coding = coding::rotated;
   if (cut_suffix(operation, "_positives")) c.coding = coding::positives;
+  c.by_lines = cut_suffix(operation, "_lines");
   if (cut_suffix(operation, "_dithered")) c.rounding = rounding::dithered;
   plan p = require(plan::make(c, pooled.shape));
   if (mixed) p = require(plan::make_mixed(c, pooled.shape, u64(bits * p.num_tiles())));

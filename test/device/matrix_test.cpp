@@ -149,6 +149,30 @@ codec positives_codec(int bits) {
   return c;
 }
 
+/// Lines of any width.
+TEST(matrix, ByLines) {
+  comparison all;
+  int turn = 0;
+  for (const i64 width : {1, 5, 33, 64, 197, 384, 1000, 3001}) {
+    for (const int group : {32, 128, 256, 1024}) {
+      for (const dtype type : all_types) {
+        codec c;
+        c.by_lines = true;
+        c.bits = 1 + turn % 8;
+        c.group = group;
+        c.meta = turn % 2 == 0 ? dtype::bf16 : dtype::f32;
+        if (turn % 3 == 0) c.rounding = rounding::dithered;
+        const u64 misalignment = u64(turn++ % 5);
+        const extents shape{7, width};
+        SCOPED_TRACE(describe(c, shape, type, misalignment));
+        all.run(*plan::make(c, shape), type, misalignment, turn % 4 == 1);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+  RecordProperty("plans", all.count);
+}
+
 /// Runs of one tile, and of four.
 TEST(matrix, Rotated) {
   comparison all;
