@@ -122,9 +122,9 @@ std::vector<u8> saturated(const std::vector<float>& v, dtype type) {
   return bytes;
 }
 
-std::vector<u8> pack(backend& engine, const plan& p, const std::vector<u8>& x, dtype type,
-                     const codebook& book, const std::vector<float>& scales, random_key key,
-                     misalignment where) {
+std::vector<u8> pack_with_scales(backend& engine, const plan& p, const std::vector<u8>& x,
+                                 dtype type, const codebook& book, const std::vector<float>& scales,
+                                 random_key key, misalignment where) {
   const guarded_buffer input(x, where.bytes);
   guarded_buffer blob(p.size_bytes());
   const std::vector<float> before = scales;

@@ -34,8 +34,8 @@ std::vector<float> reference_scaled_values(const scaled_problem& p, const std::v
 std::vector<u8> saturated(const std::vector<float>& v, dtype type);
 
 /// pack with given scales, with all that must hold of every call checked.
-std::vector<u8> pack(backend& engine, const plan& p, const std::vector<u8>& x, dtype type,
-                     const codebook& book, const std::vector<float>& scales, random_key key = {},
-                     misalignment where = {});
+std::vector<u8> pack_with_scales(backend& engine, const plan& p, const std::vector<u8>& x,
+                                 dtype type, const codebook& book, const std::vector<float>& scales,
+                                 random_key key = {}, misalignment where = {});
 
 }  // namespace furl::test

@@ -122,6 +122,8 @@ __global__ void __launch_bounds__(block_threads)
   load_thresholds<SearchBits>(book, tree);
   if (book.rounding == rounding::stochastic) load_intervals(book, intervals);
   __syncthreads();
+  const u32 stochastic = forgotten(book.rounding == rounding::stochastic);  // read once
+  const u32 magnitudes = forgotten(book.of_magnitudes);                     // likewise
   const random_key key = key_source.get();
   const float first = book.level[0];
   const float last = book.level[book.num_levels - 1];
@@ -131,21 +133,22 @@ __global__ void __launch_bounds__(block_threads)
     tile_fragment<T> elements;
     load_tile(x + tile * tile_elements, count, elements);
     const float inverse = scale_groups(layout, source, elements, tile, count, blob);
-    if (book.of_magnitudes) take_magnitudes(elements);
+    if (magnitudes != 0) take_magnitudes(elements);
     tile_fragment<float> scaled;
     FURL_UNROLL
     for (int row = 0; row < rows_per_tile; ++row) {
       const float of_row = shuffle_in_eight(inverse, row);
       unpack_row<T>(elements.word[row], scaled.word[row]);
       FURL_UNROLL
-      for (int k = 0; k < 4; ++k) scaled.word[row][k] = mul_rn(scaled.word[row][k], of_row);
+      for (int k = 0; k < 4; ++k) {
+        float& v = scaled.word[row][k];
+        v = mul_rn(v, of_row);
+        if (stochastic != 0) v = clamp_to_range(v, first, last);
+      }
     }
     u32 codes[rows_per_tile];
-    if (book.rounding == rounding::stochastic) {
-      encode_stochastic<SearchBits>(scaled, tree, intervals, first, last, tile, key, codes);
-    } else {
-      encode_nearest<SearchBits>(scaled, tree, codes);
-    }
+    encode_nearest<SearchBits>(scaled, tree, codes);
+    if (stochastic != 0) round_between(scaled, intervals, tile, key, codes);
     if (count < tile_elements) clear_absent(codes, count);
     store_codes(codes, layout.bits, blob + codes_begin(tile, layout.bits));
   }
