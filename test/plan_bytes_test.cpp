@@ -49,7 +49,9 @@ std::vector<plan> sample_plans() {
           make_plan(rotated, {0}),
           make_plan(pooled_and_rotated, {50, 100}),
           *plan::make_codes(1, {i64(1) << 60}),
-          *plan::make_codes(7, {})};
+          *plan::make_codes(7, {}),
+          *plan::make_scaled(4, 64, dtype::bf16, {50, 100}),
+          *plan::make_scaled(8, 1024, dtype::f32, {0})};
 }
 
 bool same(const plan_bytes& a, const plan_bytes& b) {
@@ -111,7 +113,12 @@ TEST(PlanBytes, HasTheFirstVersionThatCanHoldIt) {
   const plan_bytes positives = serialize(make_plan(positives_codec(2), {8}));
   EXPECT_EQ(positives.data[4], 2);
   EXPECT_EQ(positives.data[11], 2);
-  for (plan_bytes in : {dithered, rotated, positives}) {
+  const plan_bytes scaled = serialize(*plan::make_scaled(4, 64, dtype::f32, {8}));
+  EXPECT_EQ(scaled.data[4], 2);
+  EXPECT_EQ(scaled.data[5], 3);
+  EXPECT_EQ(scaled.data[7], 0);
+  EXPECT_EQ(scaled.data[12], 64);
+  for (plan_bytes in : {dithered, rotated, positives, scaled}) {
     in.data[4] = 1;
     EXPECT_EQ(deserialize(in).status().code, error::corrupt);
   }
@@ -131,10 +138,11 @@ void expect_refused_or_another(const plan& p, const plan_bytes& changed) {
   const extents shape(made->shape().size, made->shape().rank);
   codec c = made->codec();
   c.window = extents(c.window.size, c.window.rank);
-  const result<plan> again = made->kind() == plan_kind::codes ? plan::make_codes(c.bits, shape)
-                             : made->kind() == plan_kind::mixed
-                                 ? plan::make_mixed(c, shape, made->sum_of_bits())
-                                 : plan::make(c, shape);
+  const result<plan> again =
+      made->kind() == plan_kind::codes    ? plan::make_codes(c.bits, shape)
+      : made->kind() == plan_kind::scaled ? plan::make_scaled(c.bits, c.group, c.meta, shape)
+      : made->kind() == plan_kind::mixed  ? plan::make_mixed(c, shape, made->sum_of_bits())
+                                          : plan::make(c, shape);
   ASSERT_TRUE(again);
   EXPECT_EQ(*again, *made);
 }

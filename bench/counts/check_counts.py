@@ -72,6 +72,11 @@ def cases():
         for element in types:
             for bits in [1, 2, 3, 4, 8]:
                 yield operation, element, bits, "flat"
+    for operation in ["pack_scaled", "pack_stochastic_scaled", "unpack_scaled",
+                      "unpack_multiply_scaled"]:
+        for element in types:
+            for bits in [4, 8]:
+                yield operation, element, bits, "flat"
     for operation in ["relu", "dropout", "dropout_masked"]:
         for element in types:
             yield operation, element, 1, "flat"

@@ -9,7 +9,8 @@
 //   furl_counts decompress|decompress_add_dithered[_mixed] f32|f16|bf16 BITS SHAPE
 //   furl_counts compress_in_ranges|measure|squared_ranges f32|f16|bf16 BITS SHAPE
 //   furl_counts pack|unpack|allocate_bits u8 BITS
-//   furl_counts pack|pack_stochastic|unpack|unpack_multiply f32|f16|bf16 BITS, by a codebook
+//   furl_counts pack|pack_stochastic|unpack|unpack_multiply[_scaled] f32|f16|bf16 BITS, by a
+//     codebook, with groups of 64 and scales in bf16
 //   furl_counts relu|dropout|dropout_masked f32|f16|bf16 1
 //   furl_counts max_pool|max_pool_backward f32|f16|bf16 BITS: 2 for 2 x 2 windows, 4 for 3 x 3
 // SHAPE is flat, without an LFC; or with one: features, sequence, channels_last, the side of square
@@ -186,10 +187,20 @@ bool has_codebook(const std::string& operation) {
          operation == "relu" || operation.rfind("dropout", 0) == 0;
 }
 
-void run_coded(const std::string& operation, dtype type, int bits) {
+/// Whether a word ends with a suffix, which is cut off then.
+bool cut_suffix(std::string& word, const std::string& suffix) {
+  const auto at = word.rfind(suffix);
+  if (at == std::string::npos || at + suffix.size() != word.size()) return false;
+  word.resize(at);
+  return true;
+}
+
+void run_coded(std::string operation, dtype type, int bits) {
+  const bool scaled = cut_suffix(operation, "_scaled");
   const bool stochastic = operation == "pack_stochastic";
   const codebook book = make_codebook(bits, stochastic ? rounding::stochastic : rounding::nearest);
-  const plan p = require(plan::make_codes(bits, {num_elements}));
+  const plan p = require(scaled ? plan::make_scaled(bits, 64, dtype::bf16, {num_elements})
+                                : plan::make_codes(bits, {num_elements}));
   const std::vector<u8> elements = make_elements(type, num_elements);
   u8* const x = device_memory(elements.size());
   u8* const memory = device_memory(p.size_bytes());
@@ -211,14 +222,6 @@ void run_coded(const std::string& operation, dtype type, int bits) {
   } else {
     require(pack(p, in, book, blob, {1, 2}, nullptr));
   }
-}
-
-/// Whether a word ends with a suffix, which is cut off then.
-bool cut_suffix(std::string& word, const std::string& suffix) {
-  const auto at = word.rfind(suffix);
-  if (at == std::string::npos || at + suffix.size() != word.size()) return false;
-  word.resize(at);
-  return true;
 }
 
 void run(std::string operation, dtype type, int bits, const std::string& shape_name) {

@@ -137,8 +137,9 @@ FURL_HIDDEN constexpr u64 bounded_product(u64 a, u64 b) {
 
 inline namespace v0_2 {
 
-/// What a plan is for: codes of one number of bits, of a number for each tile, or ready-made codes.
-enum class plan_kind : u8 { uniform, mixed, codes };
+/// What a plan is for: codes of one number of bits, of a number for each tile, ready-made codes, or
+/// codes by a codebook with a scale for each group.
+enum class plan_kind : u8 { uniform, mixed, codes, scaled };
 
 /// Layout of a blob. Trivially copyable and comparable; made by the functions below only, so that a
 /// plan at hand is a valid one.
@@ -153,6 +154,10 @@ class plan {
 
   /// For pack and unpack: masks and small integers of 1..8 bits (FORMAT.md, A8).
   static constexpr result<plan> make_codes(int bits, const extents& shape);
+
+  /// For pack and unpack by a codebook with a scale for each group (FORMAT.md, A13). meta is the
+  /// type of the scales; what group, meta and bits may be is as in a codec.
+  static constexpr result<plan> make_scaled(int bits, int group, dtype meta, const extents& shape);
 
   /// An empty tensor: zero bytes.
   constexpr plan() = default;
@@ -215,7 +220,8 @@ class plan {
  private:
   /// Of a pair (lo, step) or (scale, mean) for every group, or of one scale.
   constexpr u64 meta_bytes() const {
-    const u64 numbers = is_rotated() && !has_mask() ? 1 : 2;
+    const bool has_one = (is_rotated() && !has_mask()) || kind_ == plan_kind::scaled;
+    const u64 numbers = has_one ? 1 : 2;
     return detail::bounded_product(u64(num_groups()), numbers * u64(furl::size_bytes(codec_.meta)));
   }
 

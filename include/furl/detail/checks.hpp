@@ -61,9 +61,10 @@ inline status check_element_alignment(const_values array, const char* argument) 
 }
 
 inline status check_kind(const plan& p, bool codes) {
-  if ((p.kind() == plan_kind::codes) == codes) return {};
+  const bool of_codec = p.kind() == plan_kind::uniform || p.kind() == plan_kind::mixed;
+  if (codes ? p.kind() == plan_kind::codes : of_codec) return {};
   return {error::wrong_plan, "plan", 0,
-          codes ? "must come from plan::make_codes" : "must not come from plan::make_codes"};
+          codes ? "must come from plan::make_codes" : "must come from plan::make or make_mixed"};
 }
 
 /// Of a call that decodes without a key.

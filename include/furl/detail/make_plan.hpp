@@ -26,13 +26,20 @@ constexpr status check_bits(int bits, const char* argument) {
   return {};
 }
 
+constexpr status check_group(int group, const char* argument) {
+  for (int size = 32; size <= tile_elements; size *= 2)
+    if (group == size) return {};
+  return {error::out_of_range, argument, group, "must be 32, 64, 128, 256, 512 or 1024"};
+}
+
+constexpr status check_meta(dtype meta, const char* argument) {
+  if (meta == dtype::bf16 || meta == dtype::f32) return {};
+  return {error::out_of_range, argument, i64(meta), "must be dtype::bf16 or dtype::f32"};
+}
+
 constexpr status check_groups(const codec& c) {
-  bool known = false;
-  for (int size = 32; size <= tile_elements; size *= 2) known = known || c.group == size;
-  if (!known)
-    return {error::out_of_range, "codec.group", c.group, "must be 32, 64, 128, 256, 512 or 1024"};
-  if (c.meta != dtype::bf16 && c.meta != dtype::f32)
-    return {error::out_of_range, "codec.meta", i64(c.meta), "must be dtype::bf16 or dtype::f32"};
+  if (const status s = check_group(c.group, "codec.group"); !s) return s;
+  if (const status s = check_meta(c.meta, "codec.meta"); !s) return s;
   if (c.rounding != rounding::stochastic && c.rounding != rounding::nearest &&
       c.rounding != rounding::dithered)
     return {error::out_of_range, "codec.rounding", i64(c.rounding),
@@ -212,6 +219,18 @@ constexpr result<plan> plan::make_codes(int bits, const extents& shape) {
   plan p;
   p.kind_ = plan_kind::codes;
   p.codec_.bits = bits;
+  return finish(p, shape);
+}
+
+constexpr result<plan> plan::make_scaled(int bits, int group, dtype meta, const extents& shape) {
+  if (const status s = detail::check_bits(bits, "bits"); !s) return s;
+  if (const status s = detail::check_group(group, "group"); !s) return s;
+  if (const status s = detail::check_meta(meta, "meta"); !s) return s;
+  plan p;
+  p.kind_ = plan_kind::scaled;
+  p.codec_.bits = bits;
+  p.codec_.group = group;
+  p.codec_.meta = meta;
   return finish(p, shape);
 }
 

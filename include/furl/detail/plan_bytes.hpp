@@ -36,7 +36,8 @@ constexpr u64 get_number(const u8* at, int num_bytes) {
 
 /// The bytes that deserialize takes.
 constexpr plan_bytes serialize(const plan& p) {
-  plan_bytes out{{'F', 'U', 'R', 'L', u8(p.needs_key() || p.codec().by_lines ? 2 : 1)}};
+  const bool is_new = p.needs_key() || p.kind() == plan_kind::scaled || p.codec().by_lines;
+  plan_bytes out{{'F', 'U', 'R', 'L', u8(is_new ? 2 : 1)}};
   out.data[5] = u8(p.kind());
   out.data[6] = u8(p.codec().bits);
   out.data[7] = u8(p.codec().meta);
@@ -63,7 +64,7 @@ constexpr result<plan> deserialize(const plan_bytes& in) {
   if (data[4] > format_version)
     return status{error::newer_format, "plan_bytes.format_version", data[4],
                   "written by a later furl; this one reads versions 1 and 2"};
-  if (data[4] == 0 || data[5] > u8(plan_kind::codes)) return corrupt;
+  if (data[4] == 0 || data[5] > u8(plan_kind::scaled)) return corrupt;
 
   codec c;
   c.bits = data[6];
@@ -81,7 +82,9 @@ constexpr result<plan> deserialize(const plan_bytes& in) {
   }
   const u64 sum_of_bits = detail::get_number(data + 80, 8);
   const auto kind = plan_kind(data[5]);
-  const result<plan> made = kind == plan_kind::codes   ? plan::make_codes(c.bits, shape)
+  const result<plan> made = kind == plan_kind::codes ? plan::make_codes(c.bits, shape)
+                            : kind == plan_kind::scaled
+                                ? plan::make_scaled(c.bits, c.group, c.meta, shape)
                             : kind == plan_kind::mixed ? plan::make_mixed(c, shape, sum_of_bits)
                                                        : plan::make(c, shape);
   if (!made) return made;
