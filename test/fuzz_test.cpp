@@ -61,7 +61,7 @@ codec random_codec(dice& d, const extents& shape) {
   c.group = 32 << d.roll(6);
   c.meta = d.roll(2) == 0 ? dtype::bf16 : dtype::f32;
   c.rounding = rounding(d.roll(3));
-  if (d.roll(4) == 0) c = rotated_codec(1 + d.roll(2));
+  if (d.roll(4) == 0) c = rotated_codec(1 + d.roll(max_rotated_bits));
   c.window = random_window(d, shape);
   return c;
 }
