@@ -19,29 +19,34 @@ constexpr int code_bit(int q, int i) {
   return 2 * q + i / 4 + 8 * (i % 4);
 }
 
-/// Sets the bits of the codes of a column of every lane, and makes the levels of these.
-template <int Bits>
-void put_codes(const float* __restrict x, const float* __restrict inverse, int bit,
-               float* __restrict levels, u32* __restrict planes) {
-  constexpr u32 highest = (1u << Bits) - 1u;
-  for (int lane = 0; lane < tile_lanes; ++lane) {
-    const float code = code_at(place_in_range(x[lane], inverse[lane]), float(highest));
-    levels[lane] = level_of(code, float(highest));
-    // An integer below 2^23 is in the last bits of the pattern of its sum with 2^23.
-    const u32 pattern = bits_of(add_rn(code, 0x1p23f));
-    for (int plane = 0; plane < Bits; ++plane)
-      planes[plane * tile_lanes + lane] |= (pattern >> (Bits - 1 - plane) & 1u) << bit;
-  }
+/// Bits 0, 8, 16 and 24 of a word as bits 0, 2, 4 and 6.
+inline u32 gather_bits(u32 word) {
+  const u32 bits = word & 0x01010101u;
+  return (bits | bits >> 6 | bits >> 12 | bits >> 18) & 0x55u;
 }
 
-/// Adds the four numbers of every lane, each times its level, in columns with the same i.
-inline void project_fours(const float* __restrict x, const float* __restrict levels,
-                          float* __restrict sums) {
+/// Of the four numbers of every lane in columns with the same i: sets the bits of their codes, and
+/// adds them, each times its level.
+template <int Bits>
+void code_fours(const float* __restrict x, const float* __restrict inverse, int i,
+                float* __restrict sums, u32* __restrict planes) {
+  constexpr u32 highest = (1u << Bits) - 1u;
+  const int first_bit = code_bit(0, i);
   for (int lane = 0; lane < tile_lanes; ++lane) {
-    float sum = mul_rn(x[lane], levels[lane]);
-    for (int q = 1; q < 4; ++q)
-      sum = fma_rn(x[lane + q * tile_lanes], levels[lane + q * tile_lanes], sum);
+    float sum = 0.0f;
+    u32 codes = 0;  // in bytes
+    FURL_UNROLL
+    for (int q = 0; q < 4; ++q) {
+      const float y = x[lane + q * tile_lanes];
+      const float code = code_at(place_in_range(y, inverse[lane]), float(highest));
+      const float level = level_of(code, float(highest));
+      sum = q == 0 ? mul_rn(y, level) : fma_rn(y, level, sum);
+      codes |= u32(int(code)) << (8 * q);
+    }
     sums[lane] = sum;
+    FURL_UNROLL
+    for (int plane = 0; plane < Bits; ++plane)
+      planes[plane * tile_lanes + lane] |= gather_bits(codes >> (Bits - 1 - plane)) << first_bit;
   }
 }
 
@@ -52,16 +57,13 @@ template <int Bits>
 void code_levels(const float* by_columns, const float (&energy)[blocks_per_tile],
                  float* __restrict projected, u32* __restrict planes) {
   alignas(64) float inverse[tile_lanes];
-  alignas(64) float levels[4 * tile_lanes];
-  for (int lane = 0; lane < tile_lanes; ++lane)
-    inverse[lane] = inverse_range(energy[lane / rows_per_tile], Bits);
-  for (int i = 0; i < Bits * tile_lanes; ++i) planes[i] = 0;
-  for (int i = 0; i < 8; ++i) {
-    const float* const x = by_columns + i * column_step;
-    for (int q = 0; q < 4; ++q)
-      put_codes<Bits>(x + q * tile_lanes, inverse, code_bit(q, i), levels + q * tile_lanes, planes);
-    project_fours(x, levels, projected + i * tile_lanes);
+  for (int block = 0; block < blocks_per_tile; ++block) {
+    const float of_block = inverse_range(energy[block], Bits);
+    for (int row = 0; row < rows_per_tile; ++row) inverse[block * rows_per_tile + row] = of_block;
   }
+  for (int word = 0; word < Bits * tile_lanes; ++word) planes[word] = 0;
+  for (int i = 0; i < 8; ++i)
+    code_fours<Bits>(by_columns + i * column_step, inverse, i, projected + i * tile_lanes, planes);
 }
 
 }  // namespace furl::host::detail
