@@ -68,12 +68,12 @@ __device__ __forceinline__ void compress_rotated_tile(tile_fragment<T>& x, int c
   detail::rotate_tile(v, storage.signs[1][at], storage.exchange);
   u32* const out = reinterpret_cast<u32*>(tile_codes) + lane;
   u32 scale;
-  if (bits == 1) {
-    const detail::rotated_codes<1> codes = detail::quantize_rotated<1>(v);
+  if (bits == 2) {
+    const detail::rotated_codes<2> codes = detail::quantize_rotated<2>(v);
     scale = codes.scale;
     detail::store_words(u64(out), codes.plane);
-  } else if (bits == 2) {
-    const detail::rotated_codes<2> codes = detail::quantize_rotated<2>(v);
+  } else if (bits < 2) {
+    const detail::rotated_codes<1> codes = detail::quantize_rotated<1>(v);
     scale = codes.scale;
     detail::store_words(u64(out), codes.plane);
   } else {
@@ -110,13 +110,13 @@ __device__ __forceinline__ rotated_tile load_rotated_tile(i64 tile, int bits, co
   const u32 scale = scales[lane / 8];
   rotated_tile loaded;
   float stored = f32_from_bf16(u16(scale));
-  if (bits == 1) {
-    u32 plane[1];
+  if (bits == 2) {
+    u32 plane[2];
     detail::load_words(in, plane);
     __syncwarp();  // signs that other lanes have drawn
     detail::transform_columns(plane, storage.signs[1][at], loaded.integers.word);
-  } else if (bits == 2) {
-    u32 plane[2];
+  } else if (bits < 2) {
+    u32 plane[1];
     detail::load_words(in, plane);
     __syncwarp();
     detail::transform_columns(plane, storage.signs[1][at], loaded.integers.word);
@@ -128,10 +128,9 @@ __device__ __forceinline__ rotated_tile load_rotated_tile(i64 tile, int bits, co
     stored = add_rn(stored, stored);
   }
   detail::restore_integers(loaded.integers, storage.exchange);
-  const bool valid = is_scale(scale);
-  loaded.factor = valid ? add_rn(stored, stored) : value_without_codes(scale);
+  loaded.factor = decodes_to_nan(scale) ? float_of(f32_nan_bits) : add_rn(stored, stored);
   loaded.offset = mul_rn(loaded.factor, -0x1.8p23f);
-  loaded.signs = valid ? storage.signs[0][at][lane] : 0;
+  loaded.signs = is_scale(scale) ? storage.signs[0][at][lane] : 0;
   return loaded;
 }
 

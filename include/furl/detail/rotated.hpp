@@ -139,9 +139,15 @@ FURL_HD u16 block_scale(float energy, float projected) {
   return bf16_nearest(mul_rn(div_rn(energy, projected), 0x1p-13f));
 }
 
-/// Whether a stored scale has codes: it is above 0, and below 2^100.
+/// Whether a block with this stored scale decodes to NaN: unless that is at least 0, and below
+/// 2^100.
+FURL_HD constexpr bool decodes_to_nan(u32 scale) {
+  return scale >= 0x7180u;
+}
+
+/// Whether a stored scale has codes. With a scale of 0 all elements are +0.
 FURL_HD constexpr bool is_scale(u32 scale) {
-  return scale - 1 < 0x7180u - 1;
+  return scale != 0 && !decodes_to_nan(scale);
 }
 
 /// What all elements of a block decode to whose scale has no codes: +0, or NaN.
