@@ -61,9 +61,15 @@ codec random_codec(dice& d, const extents& shape) {
   c.group = 32 << d.roll(6);
   c.meta = d.roll(2) == 0 ? dtype::bf16 : dtype::f32;
   c.rounding = rounding(d.roll(3));
-  if (d.roll(4) == 0) c = rotated_codec(1 + d.roll(2));
+  if (d.roll(4) == 0) c = rotated_codec(1 + d.roll(max_rotated_bits));
   c.window = random_window(d, shape);
-  if (d.roll(12) == 0) c = positives_codec(1 + d.roll(2));
+  if (d.roll(12) == 0) {
+    c.coding = coding::min_max;
+    c.group = 32 << d.roll(6);
+    c.window = {};
+    c.by_lines = true;
+  }
+  if (d.roll(12) == 0) c = positives_codec(1 + d.roll(4));
   return c;
 }
 

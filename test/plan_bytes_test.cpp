@@ -25,6 +25,8 @@ std::vector<plan> sample_plans() {
   dithered.rounding = rounding::dithered;
   codec rotated;
   rotated.coding = coding::rotated;
+  codec rotated_to_four_bits = rotated;
+  rotated_to_four_bits.bits = 4;
   codec pooled_and_rotated = rotated;
   pooled_and_rotated.bits = 1;
   pooled_and_rotated.window = {1, 8};
@@ -47,6 +49,7 @@ std::vector<plan> sample_plans() {
           make_plan(positives_codec(1), {3, 4}),
           make_plan(by_lines, {3, 4}),
           make_plan(rotated, {0}),
+          make_plan(rotated_to_four_bits, {3, 4}),
           make_plan(pooled_and_rotated, {50, 100}),
           *plan::make_codes(1, {i64(1) << 60}),
           *plan::make_codes(7, {}),
@@ -110,6 +113,9 @@ TEST(PlanBytes, HasTheFirstVersionThatCanHoldIt) {
   EXPECT_EQ(rotated.data[4], 2);
   EXPECT_EQ(rotated.data[8], 0);
   EXPECT_EQ(rotated.data[11], 1);
+  plan_bytes five_bits = rotated;
+  five_bits.data[6] = 5;
+  EXPECT_FALSE(deserialize(five_bits));
   const plan_bytes positives = serialize(make_plan(positives_codec(2), {8}));
   EXPECT_EQ(positives.data[4], 2);
   EXPECT_EQ(positives.data[11], 2);

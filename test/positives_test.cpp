@@ -31,7 +31,7 @@ TEST_P(PositivesSizes, AsReference) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(BitsAndSizes, PositivesSizes,
-                         testing::Combine(testing::Values(1, 2),
+                         testing::Combine(testing::Values(1, 2, 3, 4),
                                           testing::Values(0, 1, 2, 31, 32, 33, 127, 128, 129, 256,
                                                           900, 1023, 1024, 1025, 2048, 4097,
                                                           9999)));
@@ -47,7 +47,7 @@ TEST(Positives, EveryAlignment) {
 TEST(Positives, SpecialBlocks) {
   for (const i64 n : {1, 40, 300, 1500}) {
     SCOPED_TRACE(n);
-    for (const int bits : {1, 2})
+    for (const int bits : {1, 2, 3, 4})
       for (const float constant : {0.0f, -0.0f, 1.0f, 1.003f, -3.3f, 1e-20f, 1e15f, 1e-45f, 2e37f,
                                    3e38f, infinity, -infinity, nan}) {
         std::vector<float> x(static_cast<std::size_t>(n), constant);
@@ -70,7 +70,7 @@ TEST(Positives, MagnitudesOfEveryBlock) {
 
 TEST(Positives, HostileBlobs) {
   for (u32 seed = 0; seed < 12; ++seed) {
-    const reference::problem problem{positives_codec(1 + int(seed % 2)), {2500}};
+    const reference::problem problem{positives_codec(1 + int(seed % 4)), {2500}};
     const plan p = make_plan(problem);
     auto blob = random_bytes(static_cast<std::size_t>(p.size_bytes()), seed);
     const u16 specials[] = {0x0000, 0x8000, 0x0001, 0x7180, 0x717f, 0x7f80,
@@ -174,8 +174,8 @@ residual residual_of_block(const std::vector<float>& x, std::size_t tile, std::s
 TEST(Positives, ErrorIsThatOfTheResidualWherePositive) {
   constexpr std::size_t n = 64 * 1024;
   const auto x = normal_floats(n, 5);
-  const double distortion_of[] = {0, 0.571, 0.135};
-  for (const int bits : {1, 2}) {
+  const double distortion_of[] = {0, 0.571, 0.135, 0.0389, 0.0117};
+  for (const int bits : {1, 2, 3, 4}) {
     const plan p = make_plan(positives_codec(bits), {i64(n)});
     double error = 0;
     for (u64 offset = 0; offset < 8; ++offset) {
@@ -209,7 +209,7 @@ TEST(PositivesArguments, PlansAreRefused) {
   refused(c, "codec.window");
   c.window = {1, 1};
   EXPECT_TRUE(plan::make(c, {4, 8}));
-  c = positives_codec(3);
+  c = positives_codec(5);
   refused(c, "codec.bits");
   c = positives_codec(2);
   c.group = 128;

@@ -100,7 +100,7 @@ struct codec {
   dtype meta = dtype::bf16;  // type of lo, step and the LFC: bf16 or f32
   furl::rounding rounding = rounding::stochastic;  // unbiased, nearest, or unbiased and dithered
   extents window = {};  // elements per cell along each dimension; none, or all 1: no LFC
-  /// Rotated codes have 1 or 2 bits, groups of 256, metadata in bf16 and stochastic rounding. Those
+  /// Rotated codes have 1 to 4 bits, groups of 256, metadata in bf16 and stochastic rounding. Those
   /// of positives have no window either.
   furl::coding coding = coding::min_max;
   /// Whether no group holds elements of two lines, which are the elements along the last dimension:

@@ -150,7 +150,8 @@ class FloatEnvironment : public testing::TestWithParam<bool> {
         dithered.rounding = rounding::dithered;
         dithered.meta = dtype::f32;
         dithered.window = window;
-        for (const codec& c : {rotated_codec(1, window), rotated_codec(2, window), dithered})
+        for (const codec& c : {rotated_codec(1, window), rotated_codec(2, window),
+                               rotated_codec(3, window), rotated_codec(4, window), dithered})
           EXPECT_EQ(run_with_key(changed, type, c), run_with_key(*engine, type, c));
         const codec positives = positives_codec(2);
         EXPECT_EQ(run_with_key(changed, type, positives), run_with_key(*engine, type, positives));

@@ -54,7 +54,7 @@ constexpr status check_groups(const codec& c) {
 constexpr status check_rotated(const codec& c) {
   if (c.coding == coding::min_max) return {};
   if (c.bits > max_rotated_bits)
-    return {error::out_of_range, "codec.bits", c.bits, "must be 1 or 2 for rotated codes"};
+    return {error::out_of_range, "codec.bits", c.bits, "must be 1..4 for rotated codes"};
   if (c.group != block_elements)
     return {error::out_of_range, "codec.group", c.group, "must be 256 for rotated codes"};
   if (c.meta != dtype::bf16)
