@@ -169,7 +169,7 @@ inline bool exists(const row& r) {
     return false;  // planes must be contiguous
   if (r.way == path::mixed && (r.bits == 1 || r.bits == max_bits)) return false;
   if (r.way == path::rotated)
-    return r.bits <= 2 && r.group == 256 && r.rounding == rounding::stochastic;
+    return r.bits <= max_rotated_bits && r.group == 256 && r.rounding == rounding::stochastic;
   return r.rounding == rounding::stochastic || (r.bits == 2 && r.group == 256);
 }
 

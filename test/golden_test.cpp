@@ -227,7 +227,7 @@ TEST(Golden, Cases) {
 }
 
 TEST(Golden, RotatedAndDithered) {
-  EXPECT_EQ(rotated_vectors().at("cases").size(), 9u);
+  EXPECT_EQ(rotated_vectors().at("cases").size(), 12u);
   for (const auto& engine : backends()) {
     for (const json& c : rotated_vectors().at("cases")) {
       SCOPED_TRACE(std::string(engine->name()) + " " + c.at("name").get<std::string>());

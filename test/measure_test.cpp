@@ -261,6 +261,14 @@ TEST(Measure, BadArgumentsAreNamedAndNothingIsWritten) {
                          quality* t) { return engine->measure(q, v, b, g, t); };
     expect(run(*plan::make_codes(1, {700}), elements, in, groups, &total), error::wrong_plan,
            "plan");
+    codec dithered;
+    dithered.rounding = rounding::dithered;
+    for (const plan& keyed : {make_plan(rotated_codec(4), {700}), make_plan(dithered, {700})}) {
+      const guarded_buffer other(keyed.size_bytes());
+      const status s = run(keyed, elements, {other.data(), other.size()}, groups, &total);
+      expect(s, error::wrong_plan, "plan");
+      EXPECT_NE(std::string(s.limit).find("rotated or dithered"), std::string::npos) << s.limit;
+    }
     expect(run(p, {x.data(), dtype::f32, 699}, in, groups, &total), error::wrong_size, "x");
     expect(run(p, {nullptr, dtype::f32, 700}, in, groups, &total), error::null_pointer, "x");
     expect(run(p, elements, {blob.data(), blob.size() - 1}, groups, &total), error::wrong_size,

@@ -80,12 +80,12 @@ TEST(Plan, RefusesWhatRotatedCodesHaveNoChoiceOf) {
   };
   codec good;
   good.coding = coding::rotated;
-  for (const int bits : {1, 2}) {
+  for (const int bits : {1, 2, 3, 4}) {
     good.bits = bits;
     EXPECT_TRUE(plan::make(good, {8}));
   }
   codec c = good;
-  for (const int bits : {3, 4, 8}) {
+  for (const int bits : {5, 6, 8}) {
     c.bits = bits;
     refused(c, "codec.bits", bits, "rotated");
   }
@@ -106,7 +106,7 @@ TEST(Plan, RefusesWhatRotatedCodesHaveNoChoiceOf) {
 }
 
 TEST(Plan, SizesOfRotatedCodes) {
-  for (const int bits : {1, 2}) {
+  for (const int bits : {1, 2, 3, 4}) {
     for (const i64 n : {1, 256, 1023, 1024, 1025, 9999}) {
       codec c;
       c.bits = bits;

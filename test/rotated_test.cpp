@@ -26,13 +26,13 @@ TEST_P(RotatedSizes, AsReference) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(BitsAndSizes, RotatedSizes,
-                         testing::Combine(testing::Values(1, 2),
+                         testing::Combine(testing::ValuesIn(rotated_bits),
                                           testing::Values(0, 1, 2, 31, 32, 33, 127, 128, 129, 256,
                                                           900, 1023, 1024, 1025, 2048, 4097,
                                                           9999)));
 
 TEST(Rotated, WindowsOfEveryKind) {
-  for (const int bits : {1, 2})
+  for (const int bits : rotated_bits)
     for (const auto& [shape, window] : {std::pair<extents, extents>{{2, 3, 17, 20}, {1, 1, 8, 8}},
                                         {{3, 40, 50}, {1, 8, 1}},
                                         {{2, 9, 11, 13}, {1, 4, 4, 4}},
@@ -51,7 +51,7 @@ class RotatedMisaligned : public testing::TestWithParam<std::size_t> {};
 TEST_P(RotatedMisaligned, BytesAreThoseOfTheAlignedRun) {
   for (const dtype type : all_types)
     for (const i64 n : {5, 1024, 2500})
-      for (const int bits : {1, 2})
+      for (const int bits : rotated_bits)
         for (const bool pooled : {false, true})
           expect_as_reference({rotated_codec(bits, pooled ? extents{8} : extents{}), {n}},
                               normal_input(n, type, 8), type, {9, 10}, {GetParam()});

@@ -48,6 +48,10 @@ def cases():
         for element in types:
             for bits in [1, 2]:
                 yield operation, element, bits, "flat"
+    for operation in ["compress_lines", "decompress_lines", "decompress_add_lines"]:
+        for element in types:
+            for shape in ["even_lines", "odd_lines"]:
+                yield operation, element, 2, shape
     for operation in ["decompress_dithered", "decompress_add_dithered"]:
         for element in types:
             yield operation, element, 2, "flat"
@@ -67,6 +71,11 @@ def cases():
     for operation in ["pack", "pack_stochastic", "unpack", "unpack_multiply"]:
         for element in types:
             for bits in [1, 2, 3, 4, 8]:
+                yield operation, element, bits, "flat"
+    for operation in ["pack_scaled", "pack_stochastic_scaled", "unpack_scaled",
+                      "unpack_multiply_scaled"]:
+        for element in types:
+            for bits in [4, 8]:
                 yield operation, element, bits, "flat"
     for operation in ["relu", "dropout", "dropout_masked"]:
         for element in types:

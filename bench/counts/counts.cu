@@ -5,10 +5,12 @@
 // elements:
 //   furl_counts compress|decompress|decompress_add[_mixed|_rotated] f32|f16|bf16 BITS SHAPE
 //   furl_counts compress|relu|decompress|decompress_add_positives f32|f16|bf16 BITS
+//   furl_counts compress|decompress|decompress_add_lines f32|f16|bf16 BITS even_lines|odd_lines
 //   furl_counts decompress|decompress_add_dithered[_mixed] f32|f16|bf16 BITS SHAPE
 //   furl_counts compress_in_ranges|measure|squared_ranges f32|f16|bf16 BITS SHAPE
 //   furl_counts pack|unpack|allocate_bits u8 BITS
-//   furl_counts pack|pack_stochastic|unpack|unpack_multiply f32|f16|bf16 BITS, by a codebook
+//   furl_counts pack|pack_stochastic|unpack|unpack_multiply[_scaled] f32|f16|bf16 BITS, by a
+//     codebook, with groups of 64 and scales in bf16
 //   furl_counts relu|dropout|dropout_masked f32|f16|bf16 1
 //   furl_counts max_pool|max_pool_backward f32|f16|bf16 BITS: 2 for 2 x 2 windows, 4 for 3 x 3
 // SHAPE is flat, without an LFC; or with one: features, sequence, channels_last, the side of square
@@ -165,6 +167,8 @@ pooled_shape make_shape(const std::string& name) {
   if (name == "sequence") return {{8, 197, 768}, {1, 8, 1}};
   if (name == "channels_last") return {{6, 56, 56, 64}, {1, 8, 8, 1}};
   if (name == "odd") return {{256, 64, 64}, {1, 5, 5}};
+  if (name == "even_lines") return {{1000, 1000}, {}};
+  if (name == "odd_lines") return {{5000, 197}, {}};
   const i64 side = std::atoi(name.c_str());
   return {{((1 << 20) + side * side - 1) / (side * side), side, side}, {1, 8, 8}};
 }
@@ -183,10 +187,20 @@ bool has_codebook(const std::string& operation) {
          operation == "relu" || operation.rfind("dropout", 0) == 0;
 }
 
-void run_coded(const std::string& operation, dtype type, int bits) {
+/// Whether a word ends with a suffix, which is cut off then.
+bool cut_suffix(std::string& word, const std::string& suffix) {
+  const auto at = word.rfind(suffix);
+  if (at == std::string::npos || at + suffix.size() != word.size()) return false;
+  word.resize(at);
+  return true;
+}
+
+void run_coded(std::string operation, dtype type, int bits) {
+  const bool scaled = cut_suffix(operation, "_scaled");
   const bool stochastic = operation == "pack_stochastic";
   const codebook book = make_codebook(bits, stochastic ? rounding::stochastic : rounding::nearest);
-  const plan p = require(plan::make_codes(bits, {num_elements}));
+  const plan p = require(scaled ? plan::make_scaled(bits, 64, dtype::bf16, {num_elements})
+                                : plan::make_codes(bits, {num_elements}));
   const std::vector<u8> elements = make_elements(type, num_elements);
   u8* const x = device_memory(elements.size());
   u8* const memory = device_memory(p.size_bytes());
@@ -210,14 +224,6 @@ void run_coded(const std::string& operation, dtype type, int bits) {
   }
 }
 
-/// Whether a word ends with a suffix, which is cut off then.
-bool cut_suffix(std::string& word, const std::string& suffix) {
-  const auto at = word.rfind(suffix);
-  if (at == std::string::npos || at + suffix.size() != word.size()) return false;
-  word.resize(at);
-  return true;
-}
-
 void run(std::string operation, dtype type, int bits, const std::string& shape_name) {
   const pooled_shape pooled = make_shape(shape_name);
   codec c;
@@ -226,6 +232,7 @@ void run(std::string operation, dtype type, int bits, const std::string& shape_n
   const bool mixed = cut_suffix(operation, "_mixed");
   if (cut_suffix(operation, "_rotated")) c.coding = coding::rotated;
   if (cut_suffix(operation, "_positives")) c.coding = coding::positives;
+  c.by_lines = cut_suffix(operation, "_lines");
   if (cut_suffix(operation, "_dithered")) c.rounding = rounding::dithered;
   plan p = require(plan::make(c, pooled.shape));
   if (mixed) p = require(plan::make_mixed(c, pooled.shape, u64(bits * p.num_tiles())));

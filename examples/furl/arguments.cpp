@@ -20,8 +20,9 @@ struct command_rules {
 };
 
 // One set of options describes a blob: decompress takes those that only compress uses, too.
-const names codec_options = {"--dtype",  "--bits", "--widths", "--group",  "--meta",   "--rounding",
-                             "--window", "--seed", "--offset", "--device", "--threads"};
+const names codec_options = {"--dtype", "--bits",   "--widths",   "--group",
+                             "--meta",  "--coding", "--rounding", "--window",
+                             "--seed",  "--offset", "--device",   "--threads"};
 
 names with(names list, const std::string& name) {
   list.push_back(name);
@@ -32,8 +33,8 @@ const std::vector<command_rules>& all_rules() {
   static const std::vector<command_rules> rules = {
       {"inspect",
        {},
-       {"--in", "--shape", "--dtype", "--bits", "--group", "--meta", "--rounding", "--window",
-        "--seed", "--offset", "--device", "--threads"}},
+       {"--in", "--shape", "--dtype", "--bits", "--group", "--meta", "--coding", "--rounding",
+        "--window", "--seed", "--offset", "--device", "--threads"}},
       {"compress", {"--in", "--out", "--shape"}, codec_options},
       {"decompress", {"--in", "--out", "--shape"}, with(codec_options, "--out-dtype")},
       {"decompress-add", {"--in", "--inout", "--shape"}, with(codec_options, "--out-dtype")},

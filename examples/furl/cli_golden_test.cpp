@@ -22,6 +22,11 @@ const json& golden() {
   return data;
 }
 
+const json& keyed_golden() {
+  static const json data = json::parse(std::ifstream(FURL_TEST_DATA "/rotated.json"));
+  return data;
+}
+
 std::string bytes_from(const json& hex) {
   const auto text = hex.get<std::string>();
   std::string out(text.size() / 2, '\0');
@@ -55,6 +60,7 @@ class cli_golden : public cli_device_test {
       list = list + texts{"--widths", "widths"};
     }
     const std::string window = sizes_from(c.at("window"));
+    if (c.value("coding", "min_max") == "rotated") list = list + texts{"--coding", "rotated"};
     return list + texts{"--group",  c.at("group").dump(),
                         "--meta",   c.at("meta").get<std::string>(),
                         "--window", window.empty() ? "none" : window};
@@ -66,16 +72,21 @@ class cli_golden : public cli_device_test {
     EXPECT_EQ(done.out + done.err, "");
   }
 
-  void check_compress(const json& c) const {
+  /// The options with which a blob is decompressed that needs its key.
+  static texts key_of(const json& c) {
+    return {"--rounding", c.at("rounding"), "--seed", c.at("seed"), "--offset", c.at("offset")};
+  }
+
+  /// restoring : options of decompress and decompress-add alone.
+  void check_compress(const json& c, const texts& restoring = {}) const {
     const texts codec = codec_of(c);
     write("x", bytes_from(c.at("input")));
-    succeed(texts{"compress", "--in", "x", "--out", "blob", "--dtype", c.at("dtype"), "--rounding",
-                  c.at("rounding"), "--seed", c.at("seed"), "--offset", c.at("offset")} +
+    succeed(texts{"compress", "--in", "x", "--out", "blob", "--dtype", c.at("dtype")} + key_of(c) +
             codec);
     EXPECT_EQ(read("blob"), bytes_from(c.at("blob")));
     write("given", bytes_from(c.at("blob")));
     for (const auto& [type, hex] : c.at("decoded").items()) {
-      succeed(texts{"decompress", "--threads", "2"} + codec +
+      succeed(texts{"decompress", "--threads", "2"} + codec + restoring +
               texts{"--in", "given", "--out", "y", "--out-dtype", type});
       EXPECT_EQ(read("y"), bytes_from(hex)) << type;
     }
@@ -83,7 +94,7 @@ class cli_golden : public cli_device_test {
       write("y", bytes_from(a.at("before")));
       succeed(
           texts{"decompress-add", "--in", "given", "--inout", "y", "--out-dtype", a.at("dtype")} +
-          codec);
+          codec + restoring);
       EXPECT_EQ(read("y"), bytes_from(a.at("after"))) << a.at("dtype");
     }
   }
@@ -102,6 +113,13 @@ TEST_P(cli_golden, Cases) {
   for (const json& c : golden().at("cases")) {
     SCOPED_TRACE(c.at("name").get<std::string>());
     c.at("kind") == "codes" ? check_codes(c) : check_compress(c);
+  }
+}
+
+TEST_P(cli_golden, CasesThatNeedTheirKey) {
+  for (const json& c : keyed_golden().at("cases")) {
+    SCOPED_TRACE(c.at("name").get<std::string>());
+    check_compress(c, key_of(c));
   }
 }
 

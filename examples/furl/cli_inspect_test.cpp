@@ -38,7 +38,9 @@ TEST_P(cli_inspect_device, ShowsTheFiguresOfTheHost) {
   for (std::size_t i = 0; i < waves.size(); ++i) waves[i] = std::sin(static_cast<float>(i * i));
   write("x", floats(waves));
   const std::string table = figures(GetParam());
-  EXPECT_NE(table.find("--bits 2 --window 1,8,1"), std::string::npos) << table;
+  for (const char* codec : {"--bits 2 --window 1,8,1", "--bits 2 --rounding dithered",
+                            "--bits 4 --coding rotated  ", "--bits 1 --coding rotated: 12 blocks"})
+    EXPECT_NE(table.find(codec), std::string::npos) << table;
   EXPECT_EQ(table, figures("host"));
 }
 
@@ -53,6 +55,27 @@ TEST_F(cli_inspect, ReadsRawFilesAndPipes) {
   expect_failure({"inspect", "raw"}, 1, {"raw", "--shape"});
   expect_failure({"inspect", "raw", "--shape", "65"}, 1, {"raw", "256", "260"});
   expect_failure({"inspect", "raw", "--shape", "64", "--group", "16"}, 2, {"codec.group is 16"});
+}
+
+// Two tiles, of which the second has elements in its first two blocks.
+TEST_F(cli_inspect, ShowsTheScalesOfRotatedCodes) {
+  std::vector<float> x(1024 + 40, 1.0f);
+  for (std::size_t i = 32; i < 1024; i += 128)
+    for (std::size_t c = 0; c < 32; ++c) x[i + c] = 0.0f;  // the second block
+  x[1024 - 1] = INFINITY;                                  // the fourth
+  write("raw", floats(x));
+  const std::string codec = "--bits 3 --coding rotated";
+  const std::string out = inspect({"raw", "--shape", "1064", "--coding", "rotated", "--bits=3"});
+  EXPECT_NE(out.find("\n" + codec + ": 6 blocks, 1 of zeros, 1 poisoned; scales 0.00"),
+            std::string::npos)
+      << out;
+  EXPECT_EQ(row(out, codec)[6], "16.67%");
+  write("zeros", std::string(400, '\0'));
+  const std::string zeros = inspect({"zeros", "--shape", "100", "--coding", "rotated"});
+  EXPECT_NE(zeros.find("\n--bits 2 --coding rotated: 4 blocks, 4 of zeros, 0 poisoned\n"),
+            std::string::npos)
+      << zeros;
+  EXPECT_EQ(row(zeros, "--bits 2 --coding rotated")[7], "1.000000");
 }
 
 TEST_F(cli_inspect, TakesOneFile) {

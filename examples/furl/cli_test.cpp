@@ -74,7 +74,11 @@ TEST_F(cli, RefusesBadValuesAndNamesThem) {
     refuse({"--window", value}, {"--window '" + value + "'"});
   refuse({"--threads", "0"}, {"--threads '0'"});
   refuse({"--dtype", "f64"}, {"--dtype 'f64'", "f32, f16, bf16"});
-  refuse({"--rounding", "up"}, {"--rounding 'up'"});
+  refuse({"--rounding", "up"}, {"--rounding 'up'", "stochastic, nearest, dithered"});
+  refuse({"--coding", "turned"}, {"--coding 'turned'", "min-max, rotated"});
+  refuse({"--coding", "rotated", "--bits", "5"}, {"codec.bits is 5: must be 1..4"});
+  refuse({"--coding", "rotated", "--group", "64"}, {"codec.group is 64", "256"});
+  refuse({"--coding", "rotated", "--rounding", "nearest"}, {"codec.rounding"});
   refuse({"--meta", "f16"}, {"codec.meta"});
   refuse({"--bits", "9"}, {"codec.bits is 9: must be 1..8"});
   refuse({"--bits", "-1"}, {"codec.bits is -1"});
@@ -93,6 +97,40 @@ TEST_F(cli, TakesOptionsInAnyFormAndOrder) {
     fs::remove(path("y"));
     accept(same);
     EXPECT_EQ(read("y"), expected);
+  }
+}
+
+// Without it, or with another, what comes out means little.
+TEST_F(cli, RotatedAndDitheredCodesNeedTheirKey) {
+  std::string ramp;
+  for (char c = 1; c <= 40; ++c) ramp += c;  // as f32, ten numbers of 32 binades
+  write("x", ramp);
+  write("widths", "\2");
+  expect_failure(compress({"--coding", "rotated", "--widths", "widths"}), 2, {"codec.coding"});
+  for (const texts& codec :
+       {texts{"--coding", "rotated", "--bits", "3"}, texts{"--rounding", "dithered"}}) {
+    const auto with = [&](texts command, const texts& more) {
+      command.insert(command.end(), codec.begin(), codec.end());
+      command.insert(command.end(), more.begin(), more.end());
+      return command;
+    };
+    const texts decompress = {"decompress", "--in", "y", "--out", "z", "--shape", "10"};
+    const texts add = {"decompress-add", "--in", "y", "--inout", "z", "--shape", "10"};
+    accept(with(compress({}), {"--offset", "7"}));
+    expect_failure(with(decompress, {}), 2, {"decompress", "--seed", "--offset"});
+    EXPECT_FALSE(exists("z"));
+    accept(with(decompress, {"--offset", "7"}));
+    const std::string right = read("z");
+    accept(with(decompress, {"--seed", "0", "--offset", "7"}));
+    EXPECT_EQ(read("z"), right);
+    accept(with(decompress, {"--seed", "7"}));
+    EXPECT_NE(read("z"), right);
+    write("z", std::string(40, '\0'));
+    expect_failure(with(add, {}), 2, {"decompress-add", "--seed", "--offset"});
+    EXPECT_EQ(read("z"), std::string(40, '\0'));
+    accept(with(add, {"--offset", "7"}));
+    EXPECT_EQ(read("z"), right);
+    fs::remove(path("z"));
   }
 }
 

@@ -45,6 +45,16 @@ planned make_plan(const settings& s, const arguments& given) {
   return {require(plan::make(s.codec, s.shape)), {}};
 }
 
+/// A plan whose blob can be decompressed, and with the right key if it needs one.
+planned make_plan_to_restore(const settings& s, const arguments& given) {
+  planned made = make_plan(s, given);
+  if (made.plan.needs_key() && !s.has_key)
+    throw bad_usage(given.command() +
+                    " of rotated or dithered codes needs the --seed or --offset that compress had "
+                    "(--seed 0 if none)");
+  return made;
+}
+
 buffer read_blob(const std::string& path, const plan& p) {
   return read_exactly(path, p.size_bytes(), "the blob of this plan");
 }
@@ -82,23 +92,23 @@ void compress(const arguments& given) {
 
 void decompress(const arguments& given) {
   const settings s = settings_from(given);
-  const planned made = make_plan(s, given);
+  const planned made = make_plan_to_restore(s, given);
   const i64 count = made.plan.num_elements();
   const buffer blob = read_blob(given["--in"], made.plan);
   buffer y(bytes_of(count, size_bytes(s.out_type)));
-  require(s.engine->decompress(made.plan, view(blob), {y.data(), s.out_type, count},
+  require(s.engine->decompress(made.plan, view(blob), {y.data(), s.out_type, count}, s.key,
                                made.widths_view()));
   write_file(given["--out"], y);
 }
 
 void decompress_add(const arguments& given) {
   const settings s = settings_from(given);
-  const planned made = make_plan(s, given);
+  const planned made = make_plan_to_restore(s, given);
   const i64 count = made.plan.num_elements();
   const buffer blob = read_blob(given["--in"], made.plan);
   buffer y = read_exactly(given["--inout"], bytes_of(count, size_bytes(s.out_type)),
                           tensor_text(s.out_type, s.shape));
-  require(s.engine->decompress_add(made.plan, view(blob), {y.data(), s.out_type, count},
+  require(s.engine->decompress_add(made.plan, view(blob), {y.data(), s.out_type, count}, s.key,
                                    made.widths_view()));
   write_file(given["--inout"], y);
 }

@@ -104,14 +104,16 @@ class cuda_engine final : public engine {
     if (const status s = furl::compress(p, array, out, key, stream_, o); !s) return s;
     return finish(out, blob.data);
   }
-  status decompress(const plan& p, const_bytes blob, values y, const_bytes tile_bits) override {
+  status decompress(const plan& p, const_bytes blob, values y, random_key key,
+                    const_bytes tile_bits) override {
     const device_buffer out(y.size_bytes());
-    return restore(p, blob, out, y, tile_bits,
+    return restore(p, blob, out, y, key, tile_bits,
                    [](const auto&... arguments) { return furl::decompress(arguments...); });
   }
-  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes tile_bits) override {
+  status decompress_add(const plan& p, const_bytes blob, values y, random_key key,
+                        const_bytes tile_bits) override {
     const device_buffer out(y.data, y.size_bytes(), stream_);
-    return restore(p, blob, out, y, tile_bits,
+    return restore(p, blob, out, y, key, tile_bits,
                    [](const auto&... arguments) { return furl::decompress_add(arguments...); });
   }
   status pack(const plan& p, const_bytes codes, bytes blob) override {
@@ -136,7 +138,8 @@ class cuda_engine final : public engine {
     const values out{y_memory.data(), y.type, y.num_elements};
     timings best;
     best.compress = best_seconds([&] { return furl::compress(p, in, blob_memory, key, stream_); });
-    best.decompress = best_seconds([&] { return furl::decompress(p, blob_memory, out, stream_); });
+    best.decompress =
+        best_seconds([&] { return furl::decompress(p, blob_memory, out, key, stream_); });
     best.copy = best_seconds([&] {
       return kernel::cuda_status(
           cudaMemcpyAsync(out.data, in.data, x.size_bytes(), cudaMemcpyDeviceToDevice, stream_),
@@ -148,12 +151,12 @@ class cuda_engine final : public engine {
  private:
   template <class Function>
   status restore(const plan& p, const_bytes blob, const device_buffer& out, values y,
-                 const_bytes tile_bits, const Function& function) {
+                 random_key key, const_bytes tile_bits, const Function& function) {
     const device_buffer in(blob.data, blob.size_bytes, stream_);
     const device_options o(p, tile_bits, stream_);
     if (!o.indexed) return o.indexed;
     const values array{out.data(), y.type, y.num_elements};
-    if (const status s = function(p, in, array, stream_, o); !s) return s;
+    if (const status s = function(p, in, array, key, stream_, o); !s) return s;
     return finish(out, y.data);
   }
 

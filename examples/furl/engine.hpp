@@ -28,8 +28,11 @@ class engine {
 
   virtual status compress(const plan& p, const_values x, bytes blob, random_key key,
                           const_bytes widths) = 0;
-  virtual status decompress(const plan& p, const_bytes blob, values y, const_bytes widths) = 0;
-  virtual status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths) = 0;
+  /// The key is that of the compression; plans that do not need it take any.
+  virtual status decompress(const plan& p, const_bytes blob, values y, random_key key,
+                            const_bytes widths) = 0;
+  virtual status decompress_add(const plan& p, const_bytes blob, values y, random_key key,
+                                const_bytes widths) = 0;
   virtual status pack(const plan& p, const_bytes codes, bytes blob) = 0;
   virtual status unpack(const plan& p, const_bytes blob, bytes codes) = 0;
 

@@ -29,11 +29,13 @@ class host_engine final : public engine {
                   const_bytes widths) override {
     return host::compress(p, x, blob, key, {&pool_, widths});
   }
-  status decompress(const plan& p, const_bytes blob, values y, const_bytes widths) override {
-    return host::decompress(p, blob, y, {&pool_, widths});
+  status decompress(const plan& p, const_bytes blob, values y, random_key key,
+                    const_bytes widths) override {
+    return host::decompress(p, blob, y, key, {&pool_, widths});
   }
-  status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths) override {
-    return host::decompress_add(p, blob, y, {&pool_, widths});
+  status decompress_add(const plan& p, const_bytes blob, values y, random_key key,
+                        const_bytes widths) override {
+    return host::decompress_add(p, blob, y, key, {&pool_, widths});
   }
   status pack(const plan& p, const_bytes codes, bytes blob) override {
     return host::pack(p, codes, blob, &pool_);
@@ -49,7 +51,7 @@ class host_engine final : public engine {
     best.compress = best_seconds([&] { last = compress(p, x, blob, key, {}); });
     if (!last) return last;
     best.decompress = best_seconds([&] {
-      last = decompress(p, {blob.data, blob.size_bytes}, y, {});
+      last = decompress(p, {blob.data, blob.size_bytes}, y, key, {});
     });
     if (!last) return last;
     best.copy = best_seconds([&] { copy(x.data, y.data, x.size_bytes()); });

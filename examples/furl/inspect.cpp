@@ -71,7 +71,7 @@ extents usual_window(const extents& shape) {
 }
 
 std::vector<codec> codecs_to_show(const arguments& given, const settings& s, const extents& shape) {
-  for (const char* option : {"--bits", "--group", "--meta", "--rounding", "--window"})
+  for (const char* option : {"--bits", "--group", "--meta", "--coding", "--rounding", "--window"})
     if (given.has(option)) return {s.codec};
   std::vector<codec> list;
   codec c;
@@ -83,8 +83,17 @@ std::vector<codec> codecs_to_show(const arguments& given, const settings& s, con
   c.meta = dtype::f32;
   list.push_back(c);
   c.meta = dtype::bf16;
+  c.rounding = rounding::dithered;
+  list.push_back(c);
+  c.rounding = rounding::stochastic;
   if (shape.rank >= 2) {
     c.window = usual_window(shape);
+    list.push_back(c);
+    c.window = {};
+  }
+  c.coding = coding::rotated;
+  for (const int bits : {4, 3, 2, 1}) {
+    c.bits = bits;
     list.push_back(c);
   }
   return list;
@@ -104,7 +113,25 @@ std::string speed(u64 bytes, double seconds) {
   return bytes == 0 ? "-" : number("%.2f", double(bytes) / seconds * 1e-9);
 }
 
-row measure_codec(const codec& c, const tensor& x, const settings& s, double& copy_seconds) {
+/// What a codec did to a tensor.
+struct inspected {
+  row figures;
+  std::string scales;  // of rotated codes: a line
+  double copy_seconds = 0;
+};
+
+std::string scales_text(const plan& p, const buffer& blob) {
+  const scales found = scales_of(p, blob.data());
+  std::string text = codec_text(p.codec()) + ": " + std::to_string(found.blocks) + " blocks, " +
+                     std::to_string(found.zeros) + " of zeros, " + std::to_string(found.poisoned) +
+                     " poisoned";
+  if (found.largest != 0)
+    text += "; scales " + number("%.3g", double(found.smallest)) + " to " +
+            number("%.3g", double(found.largest));
+  return text;
+}
+
+inspected inspect_codec(const codec& c, const tensor& x, const settings& s) {
   const plan p = require(plan::make(c, x.shape));
   const const_values input{x.data(), x.type, p.num_elements()};
   buffer blob(p.size_bytes());
@@ -112,24 +139,27 @@ row measure_codec(const codec& c, const tensor& x, const settings& s, double& co
   const bytes blob_view{blob.data(), blob.size()};
   require(s.engine->compress(p, input, blob_view, s.key, {}));
   require(s.engine->decompress(p, {blob.data(), blob.size()},
-                               {y.data(), dtype::f32, p.num_elements()}, {}));
+                               {y.data(), dtype::f32, p.num_elements()}, s.key, {}));
+  inspected out;
+  if (p.is_rotated()) out.scales = scales_text(p, blob);
   const statistics found = compare(p, input, reinterpret_cast<const float*>(y.data()));
   const timings time =
       require(s.engine->measure(p, input, blob_view, {y.data(), x.type, p.num_elements()}, s.key));
-  copy_seconds = std::min(copy_seconds, time.copy);
+  out.copy_seconds = time.copy;
   const u64 size = input.size_bytes();
   const bool some = size > 0;
-  return {codec_text(c),
-          std::to_string(p.size_bytes()),
-          some ? number("%.2f", double(size) / double(p.size_bytes())) : "-",
-          some ? number("%.3f", p.bits_per_value()) : "-",
-          number("%.4g", found.root_mean_square_error),
-          number("%.4g", found.largest_error),
-          number("%.3g", found.bias),
-          some ? number("%.4g%%", 100 * found.poisoned_share) : "-",
-          number("%.6f", found.fidelity),
-          speed(size, time.compress),
-          speed(size, time.decompress)};
+  out.figures = {codec_text(c),
+                 std::to_string(p.size_bytes()),
+                 some ? number("%.2f", double(size) / double(p.size_bytes())) : "-",
+                 some ? number("%.3f", p.bits_per_value()) : "-",
+                 number("%.4g", found.root_mean_square_error),
+                 number("%.4g", found.largest_error),
+                 number("%.3g", found.bias),
+                 some ? number("%.4g%%", 100 * found.poisoned_share) : "-",
+                 number("%.6f", found.fidelity),
+                 speed(size, time.compress),
+                 speed(size, time.decompress)};
+  return out;
 }
 
 /// The first column to the left, all others to the right.
@@ -156,11 +186,17 @@ void inspect(const arguments& given) {
   std::vector<row> rows = {{"codec", "blob bytes", "ratio", "bits/value", "rms error", "max error",
                             "bias", "poisoned", "1-|x-a|^2/|x|^2", "compress GB/s",
                             "decompress GB/s"}};
-  for (const codec& c : codecs_to_show(given, s, x.shape))
-    rows.push_back(measure_codec(c, x, s, copy_seconds));
+  std::string scales;
+  for (const codec& c : codecs_to_show(given, s, x.shape)) {
+    const inspected found = inspect_codec(c, x, s);
+    rows.push_back(found.figures);
+    if (!found.scales.empty()) scales += found.scales + '\n';
+    copy_seconds = std::min(copy_seconds, found.copy_seconds);
+  }
   std::printf("%s, shape %s, elements %lld, bytes %llu\n", name(x.type),
               shape_text(x.shape).c_str(), any.num_elements(), size);
   print_table(rows);
+  std::fputs(scales.c_str(), stdout);
   std::printf("memcpy of the input: %s GB/s\n", speed(size, copy_seconds).c_str());
 }
 

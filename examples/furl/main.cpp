@@ -38,14 +38,18 @@ codec    --bits B              1..8, of a code (default 2; pack and unpack need 
          --widths FILE         instead of --bits: a width for each 1024 elements, one byte each
          --group G             32, 64, 128, 256 (default), 512 or 1024
          --meta M              bf16 (default), f32
-         --rounding R          stochastic (default), nearest
+         --coding C            min-max (default), rotated (1..4 bits, the other defaults)
+         --rounding R          stochastic (default), nearest, dithered
          --window 1,1,8,8      elements per cell, or none (default)
 random   --seed S  --offset O  0..2^64-1, also 0x... (default 0); each compression takes another
 engine   --device D            host (default), cuda
          --threads N           1..1024 (default 1), of the host; the result depends on neither
 
-decompress needs the shape and codec that compress had; dtype, rounding, seed and offset may be
-given to it, too, and do nothing. inspect shows several codecs, or the one given.
+decompress needs the shape and codec that compress had; with --coding rotated or --rounding
+dithered also its seed and offset, of which one must be given. Otherwise dtype, rounding, seed and
+offset may be given to it, too, and do nothing. inspect shows several codecs, or the one given;
+for rotated codes also the scales that blocks of 256 elements have, and how many of these are
+zeros or poisoned by a NaN, an infinity or an overflow.
 
 Exit status: 0; 1 if a file cannot be read or written or has the wrong size, or CUDA fails or finds
 no device; 2 for bad usage, a codec and shape that do not go together, or --device cuda in a build

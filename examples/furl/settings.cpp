@@ -79,14 +79,20 @@ settings settings_from(const arguments& given) {
   s.codec.bits = int_from(given, "--bits", s.codec.bits);
   s.codec.group = int_from(given, "--group", s.codec.group);
   s.codec.meta = type_from(given, "--meta", s.codec.meta);
-  s.codec.rounding = word_from<rounding>(
-      given, "--rounding", {{"stochastic", rounding::stochastic}, {"nearest", rounding::nearest}},
-      s.codec.rounding);
+  s.codec.rounding = word_from<rounding>(given, "--rounding",
+                                         {{"stochastic", rounding::stochastic},
+                                          {"nearest", rounding::nearest},
+                                          {"dithered", rounding::dithered}},
+                                         s.codec.rounding);
+  s.codec.coding = word_from<coding>(given, "--coding",
+                                     {{"min-max", coding::min_max}, {"rotated", coding::rotated}},
+                                     s.codec.coding);
   s.codec.window = extents_from(given, "--window", "none");
   s.shape = extents_from(given, "--shape", "scalar");
   s.in_type = type_from(given, "--dtype", s.in_type);
   s.out_type = type_from(given, "--out-dtype", s.out_type);
   s.key = {u64_from(given, "--seed"), u64_from(given, "--offset")};
+  s.has_key = given.has("--seed") || given.has("--offset");
   const int threads = threads_from(given);
   s.engine = make_engine(given.has("--device") ? given["--device"] : "host", threads);
   return s;
@@ -104,7 +110,9 @@ std::string codec_text(const codec& c) {
   std::string text = "--bits " + std::to_string(c.bits);
   if (c.group != usual.group) text += " --group " + std::to_string(c.group);
   if (c.meta != usual.meta) text += std::string(" --meta ") + name(c.meta);
+  if (c.coding == coding::rotated) text += " --coding rotated";
   if (c.rounding == rounding::nearest) text += " --rounding nearest";
+  if (c.rounding == rounding::dithered) text += " --rounding dithered";
   if (c.window.rank != 0) text += " --window " + shape_text(c.window);
   return text;
 }

@@ -20,6 +20,7 @@ struct settings {
   dtype in_type = dtype::f32;
   dtype out_type = dtype::f32;
   random_key key{0, 0};
+  bool has_key = false;  // whether a part of it was given
   std::unique_ptr<cli::engine> engine;
 };
 

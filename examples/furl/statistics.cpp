@@ -26,7 +26,7 @@ struct sums {
     squared_x += x * x;
     largest_error = std::max(largest_error, std::fabs(e));
   }
-  /// Group by group, so that rounding does not grow with the size of the tensor.
+  /// Tile by tile, so that rounding does not grow with the size of the tensor.
   void add(const sums& other) {
     count += other.count;
     error += other.error;
@@ -49,6 +49,26 @@ double element(const_values x, i64 index) {
   return element<bf16>(x.data, index);
 }
 
+/// The first element of a group, or of a block of rotated codes.
+i64 first_of(const plan& p, i64 group) {
+  if (!p.is_rotated()) return group * p.codec().group;
+  return group / blocks_per_tile * tile_elements +
+         group % blocks_per_tile * (row_elements / blocks_per_tile);
+}
+
+/// Of the groups that have elements. A group is poisoned as a whole or not at all.
+double poisoned_share(const plan& p, const float* a) {
+  i64 groups = 0;
+  i64 poisoned = 0;
+  for (i64 g = 0; g < p.num_groups(); ++g) {
+    const i64 first = first_of(p, g);
+    if (first >= p.num_elements()) continue;
+    ++groups;
+    if (std::isnan(a[first])) ++poisoned;
+  }
+  return double(poisoned) / double(groups);
+}
+
 /// 1 for a tensor of zeros that came back as zeros.
 double fidelity_of(const sums& s, double no_figure) {
   if (s.count == 0) return no_figure;
@@ -61,16 +81,11 @@ double fidelity_of(const sums& s, double no_figure) {
 statistics compare(const plan& p, const_values x, const float* a) {
   constexpr double no_figure = std::numeric_limits<double>::quiet_NaN();
   sums total;
-  i64 poisoned = 0;
-  const i64 group = p.codec().group;
-  for (i64 first = 0; first < p.num_elements(); first += group) {
-    if (std::isnan(a[first])) {  // a group is poisoned as a whole or not at all
-      ++poisoned;
-      continue;
-    }
+  for (i64 first = 0; first < p.num_elements(); first += tile_elements) {
     sums part;
-    const i64 last = std::min(first + group, p.num_elements());
-    for (i64 i = first; i < last; ++i) part.add(element(x, i), double(a[i]));
+    const i64 last = std::min(first + tile_elements, p.num_elements());
+    for (i64 i = first; i < last; ++i)
+      if (!std::isnan(a[i])) part.add(element(x, i), double(a[i]));
     total.add(part);
   }
   statistics out;
@@ -78,8 +93,28 @@ statistics compare(const plan& p, const_values x, const float* a) {
   out.root_mean_square_error = some ? std::sqrt(total.squared_error / total.count) : no_figure;
   out.largest_error = some ? total.largest_error : no_figure;
   out.bias = some ? total.error / total.count : no_figure;
-  out.poisoned_share = p.num_groups() > 0 ? double(poisoned) / double(p.num_groups()) : no_figure;
+  out.poisoned_share = p.num_elements() > 0 ? poisoned_share(p, a) : no_figure;
   out.fidelity = fidelity_of(total, no_figure);
+  return out;
+}
+
+scales scales_of(const plan& p, const u8* blob) {
+  scales out;
+  for (i64 block = 0; block < p.num_groups(); ++block) {
+    if (first_of(p, block) >= p.num_elements()) continue;
+    u16 stored = 0;
+    std::memcpy(&stored, blob + p.meta_offset() + u64(block) * sizeof stored, sizeof stored);
+    const float scale = f32_from_bf16(stored);
+    ++out.blocks;
+    if (std::isnan(scale)) {
+      ++out.poisoned;
+    } else if (scale == 0) {
+      ++out.zeros;
+    } else {
+      out.smallest = out.largest == 0 ? scale : std::min(out.smallest, scale);
+      out.largest = std::max(out.largest, scale);
+    }
+  }
   return out;
 }
 

@@ -17,6 +17,7 @@
 #include "furl/detail/device/decompress_kernels.cuh"
 #include "furl/detail/device/kernels.cuh"
 #include "furl/detail/device/launch.cuh"
+#include "furl/detail/device/lines_kernels.cuh"
 #include "furl/detail/device/positives_kernels.cuh"
 #include "furl/detail/device/rotated_kernels.cuh"
 #include "furl/detail/number.hpp"
@@ -48,6 +49,9 @@ status decompress_to(const plan& p, const_bytes blob, values y, random_key key, 
                           return with_type(y.type, [&](auto element) {
                             const auto* const in = static_cast<const u8*>(blob.data);
                             auto* const out = static_cast<decltype(element)*>(y.data);
+                            if (p.fills_lines())
+                              return kernel::launch_decompress_lines<Architectures, Output>(
+                                  p, o, in, out, key, stream);
                             if (p.has_mask())
                               return kernel::launch_decompress_positives<Architectures, Output>(
                                   p, o, in, out, key, stream);
@@ -91,6 +95,8 @@ status compress(const plan& p, const_values x, bytes blob, random_key key, cudaS
           using type = decltype(element);
           const auto* const in = static_cast<const type*>(x.data);
           auto* const out = static_cast<u8*>(blob.data);
+          if (p.fills_lines())
+            return kernel::launch_compress_lines<Architectures>(p, o, in, out, key, stream);
           if (p.has_mask())
             return kernel::launch_compress_positives<Architectures>(
                 p, o, in, static_cast<type*>(nullptr), out, key, stream);

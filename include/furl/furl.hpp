@@ -8,6 +8,7 @@
 #include "furl/extra/activation.hpp"
 #include "furl/extra/allocate_bits.hpp"
 #include "furl/extra/codebook.hpp"
+#include "furl/extra/format_codebooks.hpp"
 #include "furl/extra/max_pool.hpp"
 #include "furl/extra/measure.hpp"
 #include "furl/extra/optimal_codebooks.hpp"

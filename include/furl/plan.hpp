@@ -100,14 +100,18 @@ struct codec {
   dtype meta = dtype::bf16;  // type of lo, step and the LFC: bf16 or f32
   furl::rounding rounding = rounding::stochastic;  // unbiased, nearest, or unbiased and dithered
   extents window = {};  // elements per cell along each dimension; none, or all 1: no LFC
-  /// Rotated codes have 1 or 2 bits, groups of 256, metadata in bf16 and stochastic rounding. Those
+  /// Rotated codes have 1 to 4 bits, groups of 256, metadata in bf16 and stochastic rounding. Those
   /// of positives have no window either.
   furl::coding coding = coding::min_max;
+  /// Whether no group holds elements of two lines, which are the elements along the last dimension:
+  /// lines are filled up to whole groups (FORMAT.md, A15). For uniform min-max codes without a
+  /// window. Where lines must be filled, block functions and given ranges do not take the plan.
+  bool by_lines = false;
 };
 
 constexpr bool operator==(const codec& a, const codec& b) {
   return a.bits == b.bits && a.group == b.group && a.meta == b.meta && a.rounding == b.rounding &&
-         a.window == b.window && a.coding == b.coding;
+         a.window == b.window && a.coding == b.coding && a.by_lines == b.by_lines;
 }
 constexpr bool operator!=(const codec& a, const codec& b) {
   return !(a == b);
@@ -133,8 +137,9 @@ FURL_HIDDEN constexpr u64 bounded_product(u64 a, u64 b) {
 
 inline namespace v0_2 {
 
-/// What a plan is for: codes of one number of bits, of a number for each tile, or ready-made codes.
-enum class plan_kind : u8 { uniform, mixed, codes };
+/// What a plan is for: codes of one number of bits, of a number for each tile, ready-made codes, or
+/// codes by a codebook with a scale for each group.
+enum class plan_kind : u8 { uniform, mixed, codes, scaled };
 
 /// Layout of a blob. Trivially copyable and comparable; made by the functions below only, so that a
 /// plan at hand is a valid one.
@@ -150,6 +155,10 @@ class plan {
   /// For pack and unpack: masks and small integers of 1..8 bits (FORMAT.md, A8).
   static constexpr result<plan> make_codes(int bits, const extents& shape);
 
+  /// For pack and unpack by a codebook with a scale for each group (FORMAT.md, A13). meta is the
+  /// type of the scales; what group, meta and bits may be is as in a codec.
+  static constexpr result<plan> make_scaled(int bits, int group, dtype meta, const extents& shape);
+
   /// An empty tensor: zero bytes.
   constexpr plan() = default;
 
@@ -159,16 +168,26 @@ class plan {
   constexpr u64 lfc_offset() const { return lfc_offset_; }                // as meta_offset
   constexpr u64 mask_offset() const { return lfc_offset_; }  // the same: of the mask of positives
   constexpr i64 num_elements() const { return num_elements_; }  // of the tensor
-  /// Of 1024 elements, the last perhaps partial.
-  constexpr i64 num_tiles() const { return detail::ceil_div(num_elements_, tile_elements); }
+  /// As many as elements, and more where codec().by_lines has filled lines.
+  constexpr i64 num_codes() const { return num_codes_; }
+  /// Of 1024 codes, the last perhaps partial.
+  constexpr i64 num_tiles() const { return detail::ceil_div(num_codes_, tile_elements); }
   /// Of codec().group elements, the last perhaps partial. Ready-made codes have none; rotated ones
   /// have four for every tile, those of absent elements too.
   constexpr i64 num_groups() const {
     if (is_rotated()) return blocks_per_tile * num_tiles();
-    return kind_ == plan_kind::codes ? 0 : detail::ceil_div(num_elements_, codec_.group);
+    return kind_ == plan_kind::codes ? 0 : detail::ceil_div(num_codes_, codec_.group);
   }
   /// Of the LFC: 0 without a window.
   constexpr i64 num_cells() const { return has_lfc() ? grid_.num_cells() : 0; }
+  /// Whether lines have codes beyond their elements.
+  constexpr bool fills_lines() const { return num_codes_ != num_elements_; }
+  /// Elements of a line: the last dimension.
+  constexpr i64 line_elements() const { return shape_.rank == 0 ? 1 : shape_[shape_.rank - 1]; }
+  /// Codes of a line, of a plan that fills lines.
+  constexpr i64 line_codes() const {
+    return detail::ceil_div(line_elements(), codec_.group) * codec_.group;
+  }
   /// Whether means of cells are stored: some dimension has a window wider than 1.
   constexpr bool has_lfc() const { return has_lfc_; }
   /// Whether codec().coding is coding::rotated or coding::positives.
@@ -201,7 +220,8 @@ class plan {
  private:
   /// Of a pair (lo, step) or (scale, mean) for every group, or of one scale.
   constexpr u64 meta_bytes() const {
-    const u64 numbers = is_rotated() && !has_mask() ? 1 : 2;
+    const bool has_one = (is_rotated() && !has_mask()) || kind_ == plan_kind::scaled;
+    const u64 numbers = has_one ? 1 : 2;
     return detail::bounded_product(u64(num_groups()), numbers * u64(furl::size_bytes(codec_.meta)));
   }
 
@@ -209,6 +229,7 @@ class plan {
 
   constexpr status set_shape(const extents& shape);
   constexpr status set_window();
+  constexpr status set_lines();
   constexpr void set_grid();
   constexpr status set_sizes();
   static constexpr result<plan> finish(plan p, const extents& shape);
@@ -217,6 +238,7 @@ class plan {
   extents shape_{no_elements, 1};
   cell_grid grid_{};
   i64 num_elements_ = 0;
+  i64 num_codes_ = 0;
   u64 sum_of_bits_ = 0;
   u64 meta_offset_ = 0;
   u64 lfc_offset_ = 0;

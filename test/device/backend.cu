@@ -178,6 +178,17 @@ class device_backend final : public backend {
     out.copy_back(blob.data);
     return s;
   }
+  status pack(const plan& p, const_values x, const codebook& book, span<const float> scales,
+              bytes blob, random_key key) override {
+    const input in(x);
+    const input given(scales);
+    const output out(blob.data, blob.size_bytes);
+    const status s = furl::pack(p, {in.data(), x.type, x.num_elements}, book, given.view(scales),
+                                {out.data(), blob.size_bytes}, key, stream_);
+    stream_.wait();
+    out.copy_back(blob.data);
+    return s;
+  }
   status unpack(const plan& p, const_bytes blob, const codebook& book, values y) override {
     const input in(blob.data, blob.size_bytes);
     const output out(const_view(y));

@@ -122,22 +122,15 @@ TEST(block, GridsOfAnySizeWriteTheSame) {
   }
 }
 
-/// The same of rotated codes, whose warps take one tile in turns or several.
-TEST(block, GridsOfAnySizeWriteTheSameRotatedCodes) {
-  const i64 n = 40 * tile_elements + 17;
-  std::vector<float> x(std::size_t(n), 0.0f);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i * 2654435761u % 1000) - 300.0f;
-  const device_array<float> in(x);
-  codec c;
-  c.coding = coding::rotated;
-  const plan p = *plan::make(c, {n});
+/// A rotated plan's codes and values, whatever the grid and the run of its warps.
+void expect_same_on_any_grid(const plan& p, const device_array<float>& in) {
   const blob_layout layout(p);
   const kernel::key_argument key{{1, 2}, nullptr};
   std::vector<u8> first;
   for (const unsigned blocks : {1u, 3u, 11u}) {
     for (const int run : {1, tiles_per_draw}) {
       const device_buffer blob(p.size_bytes());
-      const device_buffer y(x.size() * 4);
+      const device_buffer y(u64(p.num_elements()) * 4);
       kernel::compress_rotated<float, kernel::architectures>
           <<<blocks, kernel::block_threads>>>(layout, run, in.as<const float>(), blob.data(), key);
       kernel::decompress_rotated<float, kernel::output::replace, kernel::architectures>
@@ -149,6 +142,18 @@ TEST(block, GridsOfAnySizeWriteTheSameRotatedCodes) {
       EXPECT_EQ(written, first) << blocks << ' ' << run;
     }
   }
+}
+
+/// The same of rotated codes, whose warps take one tile in turns or several.
+TEST(block, GridsOfAnySizeWriteTheSameRotatedCodes) {
+  const i64 n = 40 * tile_elements + 17;
+  std::vector<float> x(std::size_t(n), 0.0f);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i * 2654435761u % 1000) - 300.0f;
+  const device_array<float> in(x);
+  codec c;
+  c.coding = coding::rotated;
+  for (c.bits = 1; c.bits <= max_rotated_bits; ++c.bits)
+    expect_same_on_any_grid(*plan::make(c, {n}), in);
 }
 
 }  // namespace

@@ -23,7 +23,10 @@ std::vector<plan> keyed_plans() {
     codec rotated;
     rotated.coding = coding::rotated;
     rotated.window = window;
-    plans.push_back(*plan::make(rotated, {num_elements}));
+    for (const int bits : {2, 4}) {
+      rotated.bits = bits;
+      plans.push_back(*plan::make(rotated, {num_elements}));
+    }
   }
   codec positives;
   positives.coding = coding::positives;

@@ -24,6 +24,8 @@
   storage template status unpack<>(const plan&, const_bytes, bytes, cudaStream_t, const options&); \
   storage template status pack<>(const plan&, const_values, const codebook&, bytes, random_key,    \
                                  cudaStream_t, const options&);                                    \
+  storage template status pack<>(const plan&, const_values, const codebook&, span<const float>,    \
+                                 bytes, random_key, cudaStream_t, const options&);                 \
   storage template status unpack<>(const plan&, const_bytes, const codebook&, values,              \
                                    cudaStream_t, const options&);                                  \
   storage template status unpack_multiply<>(const plan&, const_bytes, const codebook&,             \

@@ -149,12 +149,36 @@ codec positives_codec(int bits) {
   return c;
 }
 
+/// Lines of any width.
+TEST(matrix, ByLines) {
+  comparison all;
+  int turn = 0;
+  for (const i64 width : {1, 5, 33, 64, 197, 384, 1000, 3001}) {
+    for (const int group : {32, 128, 256, 1024}) {
+      for (const dtype type : all_types) {
+        codec c;
+        c.by_lines = true;
+        c.bits = 1 + turn % 8;
+        c.group = group;
+        c.meta = turn % 2 == 0 ? dtype::bf16 : dtype::f32;
+        if (turn % 3 == 0) c.rounding = rounding::dithered;
+        const u64 misalignment = u64(turn++ % 5);
+        const extents shape{7, width};
+        SCOPED_TRACE(describe(c, shape, type, misalignment));
+        all.run(*plan::make(c, shape), type, misalignment, turn % 4 == 1);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+  RecordProperty("plans", all.count);
+}
+
 /// Runs of one tile, and of four.
 TEST(matrix, Rotated) {
   comparison all;
   int turn = 0;
   for (const i64 n : {1, 3, 31, 33, 130, 900, 1023, 1024, 1025, 2305, 5000, 40000}) {
-    for (const int bits : {1, 2}) {
+    for (int bits = 1; bits <= max_rotated_bits; ++bits) {
       for (const dtype type : all_types) {
         for (const bool special : {false, true}) {
           const u64 misalignment = u64(turn++ % 5);
@@ -167,7 +191,8 @@ TEST(matrix, Rotated) {
     }
   }
   const i64 many = 4 * 1024 * tile_elements + 5000;
-  all.run(*plan::make(rotated_codec(1), {many}), dtype::bf16, 0, false);
+  for (const int bits : {1, 3})
+    all.run(*plan::make(rotated_codec(bits), {many}), dtype::bf16, 0, false);
   all.run(*plan::make(positives_codec(2), {many}), dtype::bf16, 0, false);
   RecordProperty("plans", all.count);
 }
@@ -227,7 +252,7 @@ TEST(matrix, LowFrequencyComponent) {
         c.meta = meta;
         c.window = each.window;
         if (turn % 2 == 0) c.rounding = rounding::dithered;
-        codec rotated = rotated_codec(1 + turn % 2);
+        codec rotated = rotated_codec(1 + turn % max_rotated_bits);
         rotated.window = each.window;
         const u64 misalignment = turn % 3 == 0 ? 1 : 0;
         for (const codec& each_codec : {c, rotated}) {
@@ -274,7 +299,7 @@ TEST(matrix, AnyShapeAndWindow) {
     if (turn % 3 == 0) c.rounding = rounding::dithered;
     if (turn % 8 == 4) {
       const extents window = c.window;
-      c = rotated_codec(1 + turn % 16 / 8);
+      c = rotated_codec(1 + turn % 32 / 8);
       c.window = window;
     }
     const dtype type = all_types[turn % 3];

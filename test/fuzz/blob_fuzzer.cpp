@@ -40,6 +40,15 @@ void run(const plan& p, const u8* data, std::size_t size) {
     require(bool(host::pack(p, codes, view)));
     return;
   }
+  if (p.kind() == plan_kind::scaled) {
+    const float levels[] = {-1.0f, 1.0f};
+    const codebook book = nearest_codebook(levels, 2);
+    std::vector<float> y(n);
+    require(bool(host::unpack(p, {view.data, view.size_bytes}, book, y)));
+    require(bool(host::unpack_multiply(p, {view.data, view.size_bytes}, book, y, y)));
+    require(bool(host::pack(p, y, book, view, {1, 2})));
+    return;
+  }
   std::vector<u8> widths;
   u64 left = p.kind() == plan_kind::mixed ? p.sum_of_bits() : 0;
   for (i64 tiles = p.num_tiles(); left > 0; --tiles) {

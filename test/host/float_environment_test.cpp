@@ -89,6 +89,8 @@ struct coded_outputs {
   std::vector<u8> blob;
   std::vector<u8> levels;
   std::vector<u8> products;
+  std::vector<u8> scaled;
+  std::vector<u8> scaled_products;
   std::vector<u8> rectified;
   std::vector<u8> mask;
   std::vector<u8> dropped;
@@ -113,6 +115,9 @@ coded_outputs run_coded(backend& engine, dtype type, rounding mode) {
   out.blob = pack(engine, p, elements, type, book, {1, 2});
   out.levels = unpack(engine, p, out.blob, book, type);
   out.products = unpack_multiply(engine, p, out.blob, book, elements, type);
+  const plan scaled = *plan::make_scaled(7, 128, dtype::f32, {n});
+  out.scaled = pack(engine, scaled, elements, type, book, {1, 2});
+  out.scaled_products = unpack_multiply(engine, scaled, out.scaled, book, elements, type);
   guarded_buffer y(elements);
   guarded_buffer mask(one.size_bytes());
   EXPECT_TRUE(
@@ -145,7 +150,8 @@ class FloatEnvironment : public testing::TestWithParam<bool> {
         dithered.rounding = rounding::dithered;
         dithered.meta = dtype::f32;
         dithered.window = window;
-        for (const codec& c : {rotated_codec(1, window), rotated_codec(2, window), dithered})
+        for (const codec& c : {rotated_codec(1, window), rotated_codec(2, window),
+                               rotated_codec(3, window), rotated_codec(4, window), dithered})
           EXPECT_EQ(run_with_key(changed, type, c), run_with_key(*engine, type, c));
         const codec positives = positives_codec(2);
         EXPECT_EQ(run_with_key(changed, type, positives), run_with_key(*engine, type, positives));
@@ -155,6 +161,8 @@ class FloatEnvironment : public testing::TestWithParam<bool> {
         EXPECT_EQ(changed_coded.blob, coded.blob);
         EXPECT_EQ(changed_coded.levels, coded.levels);
         EXPECT_EQ(changed_coded.products, coded.products);
+        EXPECT_EQ(changed_coded.scaled, coded.scaled);
+        EXPECT_EQ(changed_coded.scaled_products, coded.scaled_products);
         EXPECT_EQ(changed_coded.rectified, coded.rectified);
         EXPECT_EQ(changed_coded.mask, coded.mask);
         EXPECT_EQ(changed_coded.dropped, coded.dropped);

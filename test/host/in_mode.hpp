@@ -86,6 +86,11 @@ class in_mode final : public backend {
     const mode callers(direction_, flush_);
     return inner_.pack(p, x, book, blob, key);
   }
+  status pack(const plan& p, const_values x, const codebook& book, span<const float> scales,
+              bytes blob, random_key key) override {
+    const mode callers(direction_, flush_);
+    return inner_.pack(p, x, book, scales, blob, key);
+  }
   status unpack(const plan& p, const_bytes blob, const codebook& book, values y) override {
     const mode callers(direction_, flush_);
     return inner_.unpack(p, blob, book, y);

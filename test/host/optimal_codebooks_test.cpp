@@ -20,8 +20,9 @@ namespace {
 
 using host::activation;
 
-constexpr activation all_activations[] = {activation::gelu, activation::silu, activation::tanh,
-                                          activation::sigmoid, activation::selu};
+constexpr activation all_activations[] = {activation::gelu, activation::silu,
+                                          activation::tanh, activation::sigmoid,
+                                          activation::selu, activation::softplus};
 
 double value(activation f, double x) {
   switch (f) {
@@ -33,6 +34,8 @@ double value(activation f, double x) {
       return std::tanh(x);
     case activation::sigmoid:
       return 1 / (1 + std::exp(-x));
+    case activation::softplus:
+      return std::log(1 + std::exp(x));
     default:
       return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * (std::exp(x) - 1));
   }
@@ -157,7 +160,7 @@ TEST(DerivativeCodebook, Refused) {
     ASSERT_FALSE(made);
     EXPECT_STREQ(made.status().argument, "bits");
   }
-  EXPECT_STREQ(host::derivative_codebook(activation(5), 2).status().argument, "f");
+  EXPECT_STREQ(host::derivative_codebook(activation(6), 2).status().argument, "f");
 }
 
 // Against all ways to cut.

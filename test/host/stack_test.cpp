@@ -101,7 +101,8 @@ TEST(Stack, CallsOfEveryWindowAndType) {
 TEST(Stack, CallsOfRotatedAndDitheredCodes) {
   codec dithered;
   dithered.rounding = rounding::dithered;
-  for (codec c : {rotated_codec(1), rotated_codec(2), dithered, positives_codec(2)}) {
+  for (codec c : {rotated_codec(1), rotated_codec(2), rotated_codec(3), rotated_codec(4), dithered,
+                  positives_codec(2)}) {
     for (const extents& window : {extents{}, extents{1, 8, 8}}) {
       if (c.coding != coding::positives) c.window = window;
       const plan p = make_plan(c, {20, 56, 57});

@@ -105,8 +105,9 @@ TEST_F(Stash, HoldsWhatCompressWrites) {
 TEST_F(Stash, RemembersItsKey) {
   codec dithered;
   dithered.rounding = rounding::dithered;
-  for (const plan& of : {make_plan(rotated_codec(2), {3, 500}), make_plan(dithered, {3, 500}),
-                         make_plan(positives_codec(1), {3, 500})}) {
+  for (const plan& of :
+       {make_plan(rotated_codec(2), {3, 500}), make_plan(rotated_codec(3), {3, 500}),
+        make_plan(dithered, {3, 500}), make_plan(positives_codec(1), {3, 500})}) {
     const random_key key{7, 8};
     auto kept = host::stash::compress(of, x, key, {}, memory.allocator());
     ASSERT_TRUE(kept);

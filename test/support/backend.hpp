@@ -44,6 +44,8 @@ class backend {
                                span<const double> squared_range, bytes tile_bits) = 0;
   virtual status pack(const plan& p, const_values x, const codebook& book, bytes blob,
                       random_key key) = 0;
+  virtual status pack(const plan& p, const_values x, const codebook& book, span<const float> scales,
+                      bytes blob, random_key key) = 0;
   virtual status unpack(const plan& p, const_bytes blob, const codebook& book, values y) = 0;
   virtual status unpack_multiply(const plan& p, const_bytes blob, const codebook& book,
                                  const_values g, values out) = 0;

@@ -49,6 +49,10 @@ class host_backend final : public backend {
               random_key key) override {
     return host::pack(p, x, book, blob, key, &pool_);
   }
+  status pack(const plan& p, const_values x, const codebook& book, span<const float> scales,
+              bytes blob, random_key key) override {
+    return host::pack(p, x, book, scales, blob, key, &pool_);
+  }
   status unpack(const plan& p, const_bytes blob, const codebook& book, values y) override {
     return host::unpack(p, blob, book, y, &pool_);
   }

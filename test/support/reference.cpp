@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "support/reference_lines.hpp"
 #include "support/reference_positives.hpp"
 #include "support/reference_rotated.hpp"
 
@@ -193,6 +194,7 @@ given_ranges ranges_of(const problem& p) {
 }
 
 std::vector<u8> compress(const problem& p, const std::vector<u8>& x, dtype type, random_key key) {
+  if (p.codec.by_lines) return compress_lines(p, x, type, key);
   const layout places = layout_of(p);
   std::vector<u8> blob(places.size, 0);
   std::vector<float> r = to_floats(x, type);
@@ -229,6 +231,7 @@ std::vector<u8> compress(const problem& p, const std::vector<u8>& x, dtype type,
 }
 
 std::vector<float> values_of(const problem& p, const std::vector<u8>& blob, random_key key) {
+  if (p.codec.by_lines) return values_of_lines(p, blob, key);
   const layout places = layout_of(p);
   const bool is_rotated = p.codec.coding != coding::min_max;
   std::vector<float> out =

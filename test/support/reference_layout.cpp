@@ -43,7 +43,11 @@ i64 num_elements(const problem& p) {
 
 layout layout_of(const problem& p) {
   layout out;
-  const u64 n = u64(num_elements(p));
+  u64 n = u64(num_elements(p));
+  if (p.codec.by_lines && n > 0) {
+    const u64 width = p.shape.rank == 0 ? 1 : u64(p.shape.size[p.shape.rank - 1]);
+    n = n / width * ceil_div(width, u64(p.codec.group)) * u64(p.codec.group);
+  }
   const u64 meta_size = p.codec.meta == dtype::f32 ? 4 : 2;
   for (i64 t = 0; t < i64(ceil_div(n, 1024)); ++t) {
     out.tile.push_back(out.meta);

@@ -6,6 +6,7 @@
 
 #include "support/reference_rotated.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -112,7 +113,24 @@ struct block_code {
   u16 scale = 0;
   bool has_codes = false;
   float threshold = 0;  // of two bits
+  float inverse = 0;    // of the range of three or four bits
 };
+
+/// R4: the code of an element of three or four bits.
+i64 code_in_range(float y, float inverse, int bits) {
+  const double place = std::fma(y, inverse, 0.5f);
+  return std::lrint(std::clamp(place, 0.0, 1.0) * ((1 << bits) - 1));  // an exact product
+}
+
+/// Q of three or four bits.
+float projection_of(const tile_of<float>& y, int begin, float inverse, int bits) {
+  const auto level = [=](float v) {
+    return static_cast<float>(2 * code_in_range(v, inverse, bits) - ((1 << bits) - 1));
+  };
+  return sum_of_block(
+      y, begin, [&](float v) { return v * level(v); },
+      [&](float chain, float v) { return std::fma(v, level(v), chain); });
+}
 
 block_code describe(const tile_of<float>& y, int begin, int bits) {
   block_code out;
@@ -123,6 +141,14 @@ block_code describe(const tile_of<float>& y, int begin, int bits) {
     return out;
   }
   float projected = magnitudes_of(y, begin, 0.0f);
+  if (bits > 2) {
+    const double range = bits == 3 ? 4.102 : 5.028;
+    const volatile float square = energy * static_cast<float>(range * range / 256);
+    const volatile float root = std::sqrt(float(square));
+    const volatile float inverse = 1 / root;
+    out.inverse = inverse;
+    projected = projection_of(y, begin, out.inverse, bits);
+  }
   if (bits == 2) {
     const volatile float square = energy * static_cast<float>(.9957 * .9957 / 256);
     out.threshold = std::sqrt(float(square));
@@ -135,10 +161,11 @@ block_code describe(const tile_of<float>& y, int begin, int bits) {
 }
 
 /// R6.
-u32 code_of(float y, float threshold, int bits) {
+u32 code_of(float y, const block_code& block, int bits) {
+  if (bits > 2) return static_cast<u32>(code_in_range(y, block.inverse, bits));
   const u32 high = std::signbit(y) ? 0 : 1;
   if (bits == 1) return high;
-  const u32 large = std::fabs(y) >= threshold ? 1 : 0;
+  const u32 large = std::fabs(y) >= block.threshold ? 1 : 0;
   return 2 * high + (large == high ? 1 : 0);
 }
 
@@ -202,7 +229,7 @@ void compress_rotated(const problem& p, const std::vector<float>& r, random_key 
       for (int i = 0; i < 256 && found.has_codes; ++i) {
         const int row = i / 32;
         const int column = begin + i % 32;
-        const u32 code = code_of(y[n(row)][n(column)], found.threshold, bits);
+        const u32 code = code_of(y[n(row)][n(column)], found, bits);
         for (int plane = 0; plane < bits; ++plane) {
           const u64 position = 8 * places.tile[at(tile)] + bit_position(plane, row, column);
           const u32 bit = code >> (bits - 1 - plane) & 1u;

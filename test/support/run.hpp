@@ -23,6 +23,7 @@ struct misalignment {
   std::size_t bytes = 0;
 };
 
+inline constexpr int rotated_bits[] = {1, 2, 3, 4};  // that rotated codes may have
 codec rotated_codec(int bits, const extents& window = {});
 codec positives_codec(int bits);
 

@@ -148,10 +148,12 @@ struct block_layout : blob_layout {
 
   block_layout() = default;
 #if !defined(__CUDACC_RTC__)
-  /// Of a plan that make or make_mixed has made. A mixed plan needs options with its tile_bits and
+  /// Of a plan that make or make_mixed has made, and that does not fill lines (codec.by_lines),
+  /// which without NDEBUG is asserted. A mixed plan needs options with its tile_bits and
   /// tile_index, which the kernel reads: without NDEBUG, this is asserted.
   FURL_HIDDEN explicit constexpr block_layout(const plan& p, const options& o = {})
       : blob_layout(p, o) {
+    assert(!p.fills_lines());
     assert(bits != 0 || num_tiles == 0 || (tile_bits != nullptr && tile_index != nullptr));
     if (p.has_lfc() && p.num_elements() > 0) {
       means = choose_lfc_source(p.grid(), p.is_rotated() ? sizeof(small_rotation_storage) : 0);

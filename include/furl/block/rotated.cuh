@@ -13,6 +13,8 @@
 #include "furl/detail/device/pairs.cuh"
 #include "furl/detail/device/rotated_codes.cuh"
 #include "furl/detail/device/rotated_values.cuh"
+#include "furl/detail/device/rotated_wide_codes.cuh"
+#include "furl/detail/device/rotated_wide_values.cuh"
 #include "furl/detail/device/rotation.cuh"
 #include "furl/detail/number.hpp"
 #include "furl/detail/rotated.hpp"
@@ -56,14 +58,19 @@ __device__ __forceinline__ u32 code_rotated_tile(tile_fragment<T>& x, i64 tile, 
     unpack_row<T>(x.word[row], v[row]);
   }
   rotate_tile(v, storage.signs[1][at], storage.exchange);
-  const rotated_codes codes = quantize_rotated(v, bits);
   u32* const out = reinterpret_cast<u32*>(tile_codes) + lane;
-  if (bits == 1) {
-    const u32 high[1] = {codes.plane[0]};
-    store_words(u64(out), high);
-  } else {
+  if (bits == 2) {
+    const rotated_codes<2> codes = quantize_rotated<2>(v);
     store_words(u64(out), codes.plane);
+    return codes.scale;
   }
+  if (bits < 2) {
+    const rotated_codes<1> codes = quantize_rotated<1>(v);
+    store_words(u64(out), codes.plane);
+    return codes.scale;
+  }
+  const rotated_codes<4> codes = quantize_wide(v, bits);
+  store_wide(u64(out), codes.plane, bits);
   return codes.scale;
 }
 
@@ -77,7 +84,7 @@ __device__ __forceinline__ u32 code_rotated_tile(tile_fragment<T>& x, i64 tile, 
 ///           scales     : global, four of 16 bits: those of the tile's blocks.
 /// Shared  : storage of the warp.
 /// Sync    : within the warp.
-/// Pre     : bits is 1 or 2; count is 1..1024.
+/// Pre     : bits is 1..4; count is 1..1024.
 /// Post    : the tile's codes and scales are written.
 template <class T, class Storage>
 __device__ __forceinline__ void compress_rotated_tile(tile_fragment<T>& x, int count, i64 tile,
@@ -91,10 +98,9 @@ __device__ __forceinline__ void compress_rotated_tile(tile_fragment<T>& x, int c
 /// A rotated tile of a blob, as integers in the registers of a warp.
 struct rotated_tile {
   detail::rotated_integers integers;  // of the lane's elements
-  float factor;                       // of v / 2: twice the scale; 0 or NaN for special blocks
+  float factor;                       // the scale times 2, or 4; 0 or NaN for special blocks
   float offset;                       // factor * -1.5 * 2^23, which is exact
   u32 signs;                          // of the elements (R1); none for special blocks
-  u32 first_bias;                     // of row 0 and the first column (rotated_integers)
 };
 
 namespace detail {
@@ -108,23 +114,28 @@ __device__ __forceinline__ rotated_tile load_scaled_tile(i64 tile, int bits, con
   const int lane = lane_index();
   const u64 in = u64(reinterpret_cast<const u32*>(tile_codes) + lane);
   rotated_tile loaded;
-  if (bits == 1) {
-    u32 plane[1];
-    load_words(in, plane);
-    __syncwarp();  // signs that other lanes have drawn
-    loaded.integers = restore_integers(plane, storage.signs[1][at], storage.exchange);
-  } else {
+  float stored = f32_from_bf16(u16(scale));
+  if (bits == 2) {
     u32 plane[2];
     load_words(in, plane);
+    __syncwarp();  // signs that other lanes have drawn
+    transform_columns(plane, storage.signs[1][at], loaded.integers.word);
+  } else if (bits < 2) {
+    u32 plane[1];
+    load_words(in, plane);
     __syncwarp();
-    loaded.integers = restore_integers(plane, storage.signs[1][at], storage.exchange);
+    transform_columns(plane, storage.signs[1][at], loaded.integers.word);
+  } else {
+    u32 plane[4];
+    load_wide(in, plane, bits);
+    __syncwarp();
+    transform_wide_columns(plane, storage.signs[1][at], loaded.integers.word);
+    stored = add_rn(stored, stored);
   }
-  const bool valid = is_scale(scale);
-  const float factor = f32_from_bf16(u16(scale));
-  loaded.factor = valid ? add_rn(factor, factor) : value_without_codes(scale);
+  restore_integers(loaded.integers, storage.exchange);
+  loaded.factor = decodes_to_nan(scale) ? float_of(f32_nan_bits) : add_rn(stored, stored);
   loaded.offset = mul_rn(loaded.factor, -0x1.8p23f);
-  loaded.signs = valid ? storage.signs[0][at][lane] : 0;
-  loaded.first_bias = lane % 8 == 0 ? bias_of_first : 0;
+  loaded.signs = is_scale(scale) ? storage.signs[0][at][lane] : 0;
   return loaded;
 }
 
@@ -138,7 +149,7 @@ __device__ __forceinline__ rotated_tile load_scaled_tile(i64 tile, int bits, con
 /// Shared  : storage of the warp.
 /// Sync    : within the warp.
 /// Result  : the tile, as dequantize_row takes it.
-/// Pre     : bits is 1 or 2.
+/// Pre     : bits is 1..4.
 template <class Storage>
 __device__ __forceinline__ rotated_tile load_rotated_tile(i64 tile, int bits, const u8* tile_codes,
                                                           const u16* scales, Storage& storage) {
@@ -155,8 +166,7 @@ __device__ __forceinline__ void dequantize_unsigned_row(const rotated_tile& tile
   FURL_UNROLL
   for (int w = 0; w < 2; ++w) {
     const u32 word = tile.integers.word[row][w];
-    const u32 bias = 2 * detail::bias_of_halves + (row == 0 && w == 0 ? tile.first_bias : 0);
-    const u32 sum = dot_halves<1, 1>(word, integer_bits - bias);
+    const u32 sum = dot_halves<1, 1>(word, integer_bits - 2 * detail::bias_of_halves);
     const u32 difference = dot_halves<1, -1>(word, integer_bits);
     x[2 * w] = fma_rn(float_of(sum), tile.factor, tile.offset);
     x[2 * w + 1] = fma_rn(float_of(difference), tile.factor, tile.offset);

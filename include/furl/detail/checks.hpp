@@ -61,9 +61,10 @@ inline status check_element_alignment(const_values array, const char* argument) 
 }
 
 inline status check_kind(const plan& p, bool codes) {
-  if ((p.kind() == plan_kind::codes) == codes) return {};
+  const bool of_codec = p.kind() == plan_kind::uniform || p.kind() == plan_kind::mixed;
+  if (codes ? p.kind() == plan_kind::codes : of_codec) return {};
   return {error::wrong_plan, "plan", 0,
-          codes ? "must come from plan::make_codes" : "must not come from plan::make_codes"};
+          codes ? "must come from plan::make_codes" : "must come from plan::make or make_mixed"};
 }
 
 /// Of a call that decodes without a key.
@@ -72,9 +73,15 @@ inline status check_needs_no_key(const plan& p) {
   return {error::wrong_plan, "plan", 0, "needs the key that compress had"};
 }
 
+/// Of a call that knows nothing of filled lines.
+inline status check_fills_no_lines(const plan& p) {
+  if (!p.fills_lines()) return {};
+  return {error::wrong_plan, "plan", 0, "fills lines up to whole groups (codec.by_lines)"};
+}
+
 /// Of a call that is about the ranges of groups.
 inline status check_has_ranges(const plan& p) {
-  if (!p.is_rotated()) return {};
+  if (!p.is_rotated()) return check_fills_no_lines(p);
   return {error::wrong_plan, "plan", 0, "has rotated codes, which have no ranges"};
 }
 

@@ -26,13 +26,20 @@ constexpr status check_bits(int bits, const char* argument) {
   return {};
 }
 
+constexpr status check_group(int group, const char* argument) {
+  for (int size = 32; size <= tile_elements; size *= 2)
+    if (group == size) return {};
+  return {error::out_of_range, argument, group, "must be 32, 64, 128, 256, 512 or 1024"};
+}
+
+constexpr status check_meta(dtype meta, const char* argument) {
+  if (meta == dtype::bf16 || meta == dtype::f32) return {};
+  return {error::out_of_range, argument, i64(meta), "must be dtype::bf16 or dtype::f32"};
+}
+
 constexpr status check_groups(const codec& c) {
-  bool known = false;
-  for (int size = 32; size <= tile_elements; size *= 2) known = known || c.group == size;
-  if (!known)
-    return {error::out_of_range, "codec.group", c.group, "must be 32, 64, 128, 256, 512 or 1024"};
-  if (c.meta != dtype::bf16 && c.meta != dtype::f32)
-    return {error::out_of_range, "codec.meta", i64(c.meta), "must be dtype::bf16 or dtype::f32"};
+  if (const status s = check_group(c.group, "codec.group"); !s) return s;
+  if (const status s = check_meta(c.meta, "codec.meta"); !s) return s;
   if (c.rounding != rounding::stochastic && c.rounding != rounding::nearest &&
       c.rounding != rounding::dithered)
     return {error::out_of_range, "codec.rounding", i64(c.rounding),
@@ -47,7 +54,7 @@ constexpr status check_groups(const codec& c) {
 constexpr status check_rotated(const codec& c) {
   if (c.coding == coding::min_max) return {};
   if (c.bits > max_rotated_bits)
-    return {error::out_of_range, "codec.bits", c.bits, "must be 1 or 2 for rotated codes"};
+    return {error::out_of_range, "codec.bits", c.bits, "must be 1..4 for rotated codes"};
   if (c.group != block_elements)
     return {error::out_of_range, "codec.group", c.group, "must be 256 for rotated codes"};
   if (c.meta != dtype::bf16)
@@ -115,6 +122,24 @@ constexpr status plan::set_window() {
   return {};
 }
 
+constexpr status plan::set_lines() {
+  num_codes_ = num_elements_;
+  if (!codec_.by_lines) return {};
+  const char* const argument = "codec.by_lines";
+  if (is_rotated()) return {error::out_of_range, argument, 1, "must be false for rotated codes"};
+  if (kind_ == plan_kind::mixed)
+    return {error::out_of_range, argument, 1, "must be false for a mixed plan"};
+  if (has_lfc_) return {error::out_of_range, argument, 1, "must be false with a window"};
+  if (num_elements_ == 0) return {};
+  const u64 groups = u64(detail::ceil_div(line_elements(), codec_.group)) *
+                     u64(num_elements_ / line_elements());  // at most num_elements
+  const u64 codes = detail::bounded_product(groups, u64(codec_.group));
+  if (codes >= detail::size_limit)
+    return {error::out_of_range, "shape", num_elements_, "the number of codes must be below 2^63"};
+  num_codes_ = i64(codes);
+  return {};
+}
+
 constexpr void plan::set_grid() {
   int last = shape_.rank - 1;
   while (codec_.window[last] == 1) --last;
@@ -151,6 +176,7 @@ constexpr status plan::set_sizes() {
 constexpr result<plan> plan::finish(plan p, const extents& shape) {
   if (const status s = p.set_shape(shape); !s) return s;
   if (const status s = p.set_window(); !s) return s;
+  if (const status s = p.set_lines(); !s) return s;
   const u64 tiles = u64(p.num_tiles());
   if (p.kind_ != plan_kind::mixed) p.sum_of_bits_ = tiles * u64(p.codec_.bits);
   if (p.sum_of_bits_ < tiles || p.sum_of_bits_ > tiles * max_bits)
@@ -193,6 +219,18 @@ constexpr result<plan> plan::make_codes(int bits, const extents& shape) {
   plan p;
   p.kind_ = plan_kind::codes;
   p.codec_.bits = bits;
+  return finish(p, shape);
+}
+
+constexpr result<plan> plan::make_scaled(int bits, int group, dtype meta, const extents& shape) {
+  if (const status s = detail::check_bits(bits, "bits"); !s) return s;
+  if (const status s = detail::check_group(group, "group"); !s) return s;
+  if (const status s = detail::check_meta(meta, "meta"); !s) return s;
+  plan p;
+  p.kind_ = plan_kind::scaled;
+  p.codec_.bits = bits;
+  p.codec_.group = group;
+  p.codec_.meta = meta;
   return finish(p, shape);
 }
 

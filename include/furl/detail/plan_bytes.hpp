@@ -12,8 +12,9 @@
 namespace furl {
 
 /// Little-endian: "FURL", format version, kind, bits, meta, rounding, rank, window rank, coding
-/// (one byte each), group (4), shape (8 x 8), sum_of_bits (8), window (8 x 1). What a plan does not
-/// use is 0. The version is the first that has all that the plan uses.
+/// (one byte each), group (2), by_lines (1), one byte of 0, shape (8 x 8), sum_of_bits (8), window
+/// (8 x 1). What a plan does not use is 0. The version is the first that has all that the plan
+/// uses.
 struct plan_bytes {
   u8 data[96];  // in the order above
 };
@@ -35,7 +36,8 @@ constexpr u64 get_number(const u8* at, int num_bytes) {
 
 /// The bytes that deserialize takes.
 constexpr plan_bytes serialize(const plan& p) {
-  plan_bytes out{{'F', 'U', 'R', 'L', u8(p.needs_key() ? 2 : 1)}};
+  const bool is_new = p.needs_key() || p.kind() == plan_kind::scaled || p.codec().by_lines;
+  plan_bytes out{{'F', 'U', 'R', 'L', u8(is_new ? 2 : 1)}};
   out.data[5] = u8(p.kind());
   out.data[6] = u8(p.codec().bits);
   out.data[7] = u8(p.codec().meta);
@@ -43,7 +45,8 @@ constexpr plan_bytes serialize(const plan& p) {
   out.data[9] = u8(p.shape().rank);
   out.data[10] = u8(p.codec().window.rank);
   out.data[11] = u8(p.codec().coding);
-  detail::put_number(out.data + 12, u64(p.codec().group), 4);
+  detail::put_number(out.data + 12, u64(p.codec().group), 2);
+  out.data[14] = u8(p.codec().by_lines);
   for (int d = 0; d < max_rank; ++d) {
     detail::put_number(out.data + 16 + 8 * d, u64(p.shape()[d]), 8);
     out.data[88 + d] = u8(p.codec().window[d]);
@@ -61,14 +64,15 @@ constexpr result<plan> deserialize(const plan_bytes& in) {
   if (data[4] > format_version)
     return status{error::newer_format, "plan_bytes.format_version", data[4],
                   "written by a later furl; this one reads versions 1 and 2"};
-  if (data[4] == 0 || data[5] > u8(plan_kind::codes)) return corrupt;
+  if (data[4] == 0 || data[5] > u8(plan_kind::scaled)) return corrupt;
 
   codec c;
   c.bits = data[6];
   c.meta = dtype(data[7]);
   c.rounding = rounding(data[8]);
   c.coding = coding(data[11]);
-  c.group = int(detail::get_number(data + 12, 4) & 0xffffu);
+  c.group = int(detail::get_number(data + 12, 2));
+  c.by_lines = data[14] != 0;
   extents shape;
   shape.rank = data[9];
   c.window.rank = data[10];
@@ -78,7 +82,9 @@ constexpr result<plan> deserialize(const plan_bytes& in) {
   }
   const u64 sum_of_bits = detail::get_number(data + 80, 8);
   const auto kind = plan_kind(data[5]);
-  const result<plan> made = kind == plan_kind::codes   ? plan::make_codes(c.bits, shape)
+  const result<plan> made = kind == plan_kind::codes ? plan::make_codes(c.bits, shape)
+                            : kind == plan_kind::scaled
+                                ? plan::make_scaled(c.bits, c.group, c.meta, shape)
                             : kind == plan_kind::mixed ? plan::make_mixed(c, shape, sum_of_bits)
                                                        : plan::make(c, shape);
   if (!made) return made;

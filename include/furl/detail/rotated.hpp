@@ -95,6 +95,39 @@ FURL_HD float outer_threshold(float energy) {
   return sqrt_rn(mul_rn(energy, float_of(0x3b7dcd9au)));  // .9957^2 / 256
 }
 
+/// Reciprocal of the range that the levels of 3 or 4 bits span: 4.102 or 5.028 times the root mean
+/// square of a block, as the best uniform quantisers of the normal law have it.
+/// energy: sum of squares of the block's 256 rotated elements.
+FURL_HD float inverse_range(float energy, int bits) {
+  const u32 square = bits == 3 ? 0x3d869c7au : 0x3dca3f0cu;  // 4.102^2 / 256, 5.028^2 / 256
+  return div_rn(1.0f, sqrt_rn(mul_rn(energy, float_of(square))));
+}
+
+/// Where a rotated element lies in the range of levels: 0 and 1 are its ends, for what lies beyond
+/// them too.
+FURL_HD float place_in_range(float y, float inverse) {
+#if defined(__CUDA_ARCH__)
+  float r;
+  asm("fma.rn.sat.f32 %0, %1, %2, 0f3F000000;" : "=f"(r) : "f"(y), "f"(inverse));
+  return r;
+#else
+  const float place = fma_rn(y, inverse, 0.5f);
+  const float bounded = place > 0.0f ? place : 0.0f;
+  return bounded < 1.0f ? bounded : 1.0f;
+#endif
+}
+
+/// The code of 3 or 4 bits of a place in the range, to nearest even. highest: the highest code.
+FURL_HD float code_at(float place, float highest) {
+  constexpr float no_fraction = 0x1p23f;  // numbers from here on are integers
+  return sub_rn(fma_rn(place, highest, no_fraction), no_fraction);
+}
+
+/// The level that a code stands for.
+FURL_HD float level_of(float code, float highest) {
+  return fma_rn(code, 2.0f, -highest);
+}
+
 /// A block of less energy is stored as zeros.
 inline constexpr float smallest_energy = 0x1p-96f;
 
@@ -106,9 +139,15 @@ FURL_HD u16 block_scale(float energy, float projected) {
   return bf16_nearest(mul_rn(div_rn(energy, projected), 0x1p-13f));
 }
 
-/// Whether a stored scale has codes: it is above 0, and below 2^100.
+/// Whether a block with this stored scale decodes to NaN: unless that is at least 0, and below
+/// 2^100.
+FURL_HD constexpr bool decodes_to_nan(u32 scale) {
+  return scale >= 0x7180u;
+}
+
+/// Whether a stored scale has codes. With a scale of 0 all elements are +0.
 FURL_HD constexpr bool is_scale(u32 scale) {
-  return scale - 1 < 0x7180u - 1;
+  return scale != 0 && !decodes_to_nan(scale);
 }
 
 /// What all elements of a block decode to whose scale has no codes: +0, or NaN.

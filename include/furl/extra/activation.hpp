@@ -65,6 +65,7 @@ inline status check_dropout(const_values x, const_values y) {
 
 /// The arrays of a call that makes y from x and, along with it, a mask of one bit per element.
 inline status check_masked(const plan& p, const_values x, const_values y, const_bytes blob) {
+  if (const status s = check_kind(p, true); !s) return s;
   if (const status s = check_coded_output(p, x, "x", y, "y", blob); !s) return s;
   if (p.codec().bits == 1) return {};
   return {error::wrong_plan, "plan", 0, "must come from plan::make_codes with 1 bit"};

@@ -49,6 +49,7 @@ inline status check_ranges_call(const plan& p, const_bytes blob, span<double> sq
 
 inline status check_expand_call(const plan& p, span<const float> of_parts, span<float> of_tiles) {
   if (const status s = check_kind(p, false); !s) return s;
+  if (const status s = check_fills_no_lines(p); !s) return s;
   if (of_parts.size < (p.num_elements() > 0 ? 1 : 0) ||
       (of_parts.size > 0 && p.num_elements() % of_parts.size != 0))
     return {error::wrong_size, "of_parts", of_parts.size,

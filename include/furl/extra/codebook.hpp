@@ -5,7 +5,10 @@
 // Codebooks: up to 256 numbers that stand for values. Values become codes of 1 to 8 bits without
 // any metadata, and codes become numbers again (FORMAT.md, A9). That covers signs and masks, the
 // levels of TinyScript (Fu et al., ICML 2020) and the derivatives of few-bit activations (Novikov
-// et al., ICML 2023). Calls for host memory; extra/codebook.cuh has them for device memory.
+// et al., ICML 2023). With a plan from plan::make_scaled every group has a scale, by which its
+// elements are brought into the range of the levels (A13): so NF4, FP4, FP8 and the like, whose
+// codebooks are in extra/format_codebooks.hpp, are block formats. Calls for host memory;
+// extra/codebook.cuh has them for device memory.
 
 #include "furl/config.hpp"
 #include "furl/types.hpp"
@@ -90,10 +93,12 @@ constexpr codebook stochastic_codebook(const float* levels, int num_levels) {
 
 namespace host {
 
-/// Codes the values of x by a codebook.
-/// p    : from plan::make_codes.
+/// Codes the values of x by a codebook. With a plan from plan::make_scaled the scale of a group is
+/// its largest magnitude over that of the levels, and is stored in the blob. A NaN or an infinity
+/// turns its group into NaN.
+/// p    : from plan::make_codes or make_scaled.
 /// x    : host, plan.num_elements() elements of any dtype, at any alignment.
-/// book : has at most 2^bits levels for a plan of `bits` bits.
+/// book : has at most 2^bits levels for a plan of `bits` bits; not all are 0 if there are scales.
 /// blob : host, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x.
 /// key  : of the random stream; each call needs a new one. Nearest rounding does not use it.
 /// pool : threads to work with; none: the calling thread alone.
@@ -101,9 +106,19 @@ namespace host {
 inline status pack(const plan& p, const_values x, const codebook& book, bytes blob, random_key key,
                    thread_pool* pool = nullptr);
 
-/// Writes the level of each code of a blob. A code that names no level becomes 0, and a level
-/// beyond the largest finite f16 or bf16 becomes that.
-/// p    : from plan::make_codes.
+/// The same with scales that are given, such as those of the steps before, for a plan from
+/// plan::make_scaled alone. What lies beyond the levels becomes the first or the last, infinities
+/// too; a NaN still turns its group into NaN.
+/// scales : host, one f32 for all groups or one for each: of the levels, finite and not negative.
+///          With metadata in bf16 they are rounded up to it. A group whose scale is below 2^-126
+///          becomes 0.
+inline status pack(const plan& p, const_values x, const codebook& book, span<const float> scales,
+                   bytes blob, random_key key, thread_pool* pool = nullptr);
+
+/// Writes the level of each code of a blob, times the scale of its group if there are scales. A
+/// code that names no level becomes 0, and what lies beyond the largest finite f16 or bf16 becomes
+/// that.
+/// p    : from plan::make_codes or make_scaled.
 /// blob : host, the plan.size_bytes() bytes that pack wrote, aligned to 16 bytes.
 /// book : has at most 2^bits levels for a plan of `bits` bits.
 /// y    : host, plan.num_elements() elements of any dtype, at any alignment, all of them
@@ -114,10 +129,11 @@ inline status unpack(const plan& p, const_bytes blob, const codebook& book, valu
                      thread_pool* pool = nullptr);
 
 /// Multiplies each element of g by the level of its code, in f32, and rounds the product once to
-/// g's dtype. A level of 0 gives +0, whatever g is: an infinity or NaN too. This is the backward
+/// g's dtype. If there are scales, the level is multiplied by that of its group before, and rounded
+/// once to f32. A level of 0 gives +0, whatever g is: an infinity or NaN too. This is the backward
 /// pass of everything that multiplies gradients by a few numbers: ReLU, dropout, few-bit
 /// activations.
-/// p    : from plan::make_codes.
+/// p    : from plan::make_codes or make_scaled.
 /// blob : host, the plan.size_bytes() bytes that pack wrote, aligned to 16 bytes.
 /// book : has at most 2^bits levels for a plan of `bits` bits.
 /// g    : host, plan.num_elements() elements of any dtype, at any alignment.

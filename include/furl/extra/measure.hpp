@@ -97,7 +97,10 @@ inline named_bytes total_bytes(const quality* total) {
 inline status check_quality(const plan& p, const_values x, const_bytes blob, span<quality> groups,
                             const quality* total) {
   if (const status s = check_coded(p, x, "x", blob); !s) return s;
-  if (const status s = check_needs_no_key(p); !s) return s;
+  if (p.needs_key())
+    return {error::wrong_plan, "plan", 0,
+            "must not have rotated or dithered codes: decompress those with their key to measure"};
+  if (const status s = check_fills_no_lines(p); !s) return s;
   if (const status s = check_array(groups, p.num_groups(), "groups", "must have one sum per group");
       !s)
     return s;

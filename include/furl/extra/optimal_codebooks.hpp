@@ -24,7 +24,7 @@ namespace furl::host {
 inline namespace v0_2 {
 
 /// Functions that derivative_codebook knows.
-enum class activation : u8 { gelu, silu, tanh, sigmoid, selu };
+enum class activation : u8 { gelu, silu, tanh, sigmoid, selu, softplus };
 
 /// Magnitudes are below x with probability 1 - exp(-(x / scale)^shape). Both are positive.
 struct weibull {
@@ -108,6 +108,8 @@ inline value_and_slope evaluate(activation f, double x) {
       return {::std::tanh(x), 1.0 - ::std::tanh(x) * ::std::tanh(x)};
     case activation::sigmoid:
       return {sigmoid, sigmoid * (1.0 - sigmoid)};
+    case activation::softplus:
+      return {::std::fmax(x, 0.0) + ::std::log1p(::std::exp(-::std::fabs(x))), sigmoid};
     default:
       if (x > 0.0) return {selu_scale * x, selu_scale};
       return {selu_scale * selu_alpha * ::std::expm1(x), selu_scale * selu_alpha * ::std::exp(x)};
@@ -125,7 +127,7 @@ inline value_and_slope evaluate(activation f, double x) {
 /// bits : 1..4, of a code.
 inline result<codebook> derivative_codebook(activation f, int bits) {
   if (bits < 1 || bits > 4) return status{error::out_of_range, "bits", bits, "must be 1..4"};
-  if (f > activation::selu)
+  if (f > activation::softplus)
     return status{error::out_of_range, "f", i64(f), "must be one of host::activation"};
   const float_environment environment;
   codebook book;

@@ -170,27 +170,33 @@ __device__ __forceinline__ large_elements find_large(const float (&size)[8][4], 
 }
 
 /// The words of codes of a lane, by planes, and the scale of its block.
+template <int Planes>
 struct rotated_codes {
-  u32 plane[2];  // the first: the high bits; the second: the low ones, if there are two
-  u32 scale;     // as stored
+  u32 plane[Planes];  // the first: the highest bits
+  u32 scale;          // as stored
 };
 
-/// Codes of a rotated tile by rows (R3 to R6). This changes the tile.
-/// Threads : one warp, all lanes with the same bits, 1 or 2.
+/// Codes of 1 or 2 bits of a rotated tile by rows (R3 to R6). This changes the tile.
+/// Threads : one warp, all lanes.
 /// Sync    : within the warp.
-__device__ __forceinline__ rotated_codes quantize_rotated(float (&y)[8][4], int bits) {
+template <int Bits>
+__device__ __forceinline__ rotated_codes<Bits> quantize_rotated(float (&y)[8][4]) {
   const u32 negative = take_signs(y);
   const float energy = sum_of_squares(y);
   float projection = sum_of(y);
   u32 low = 0;
-  if (bits == 2) {
+  if constexpr (Bits == 2) {
     const large_elements large = find_large(y, outer_threshold(energy));
     projection = fma_rn(2.0f, large.sum, projection);
     low = large.bits ^ negative;
   }
   const u32 scale = block_scale(energy, projection);
   const u32 mask = is_scale(scale) ? ~0u : 0u;
-  return {{~negative & mask, low & mask}, scale};
+  if constexpr (Bits == 1) {
+    return {{~negative & mask}, scale};
+  } else {
+    return {{~negative & mask, low & mask}, scale};
+  }
 }
 
 }  // namespace furl::detail

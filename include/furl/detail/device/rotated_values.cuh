@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE WARP. From rotated codes to values (FORMAT.md, R8). Until the last step these are integers,
-// exact in any order of operations, and several to a word. The steps of coding are undone in the
-// order in which they lie in the lanes: R2b and the columns of R2 by rows, in fields of 1 to 8 bits
-// and then in halves of words; after an exchange the rows of R2 by columns.
+// ONE WARP. From rotated codes of 1 and 2 bits to values (FORMAT.md, R8); those of 3 and 4 bits
+// join them after the columns. Until the last step these are integers, exact in any order of
+// operations, and several to a word. The steps of coding are undone in the order in which they lie
+// in the lanes: R2b and the columns of R2 by rows, in fields of 1 to 8 bits and then in halves of
+// words; after an exchange the rows of R2 by columns.
 //
 // An integer v that is a sum or difference of n levels q = 2 code - M, with M = 2^bits - 1, is kept
 // as u = (v + n M) / 2, which is 0 to n M, in a field of a word that is just wide enough. For
@@ -93,20 +94,22 @@ __device__ __forceinline__ void transform_bytes(u32& a, u32& b) {
 
 // ---- The signs of R2b --------------------------------------------------------------------------
 
-/// 256 minus the bytes where `mask` has set bits: that changes the sign of v.
-__device__ __forceinline__ u32 negate_bytes(u32 bytes, u32 mask) {
-  return (bytes ^ mask) + (mask & 0x01010101u);
+/// Where `mask` has set bits, 256 minus the bytes: that changes the sign of v. With 0 in place of
+/// 1 in the bytes of `ones` it is 255 minus the bytes.
+__device__ __forceinline__ u32 negate_bytes(u32 bytes, u32 mask, u32 ones) {
+  return (bytes ^ mask) + (mask & ones);
 }
 
-/// Flips the signs of two words that transform_bytes has made, of a lane that has a row.
-__device__ __forceinline__ void flip_bytes(u32 signs_of_a, u32 signs_of_b, int row, u32& a,
-                                           u32& b) {
+/// Flips the signs of two words that transform_bytes has made, of a lane that has a row, with
+/// `ones` as negate_bytes takes them.
+__device__ __forceinline__ void flip_bytes(u32 signs_of_a, u32 signs_of_b, int row, u32 ones,
+                                           u32& a, u32& b) {
   FURL_UNROLL
   for (int half = 0; half < 2; ++half) {  // columns 0 and 1, 2 and 3: their bits are 16 apart
     const u32 at_7_and_23 = rotate_left(signs_of_a, 7 - 2 * row - half);
     const u32 at_15_and_31 = rotate_left(signs_of_b, 15 - 2 * row - half);
     const u32 mask = select_byte_signs(at_7_and_23, at_15_and_31, 0xfad8);
-    (half == 0 ? a : b) = negate_bytes(half == 0 ? a : b, mask);
+    (half == 0 ? a : b) = negate_bytes(half == 0 ? a : b, mask, ones);
   }
 }
 
@@ -114,6 +117,39 @@ __device__ __forceinline__ void flip_bytes(u32 signs_of_a, u32 signs_of_b, int r
 
 // From here on words hold two numbers as high * 65536 + low, modulo 2^32. Either may be negative:
 // sums and differences of such words are those of the numbers nevertheless.
+
+/// What eight bytes have added, in halves.
+inline constexpr u32 bias_of_eight = 8 * 128 * 0x00010001u;
+
+/// The bytes of two words that transform_bytes has made: halves of columns 0 and 1, and 2 and 3.
+__device__ __forceinline__ void spread_bytes(u32 a, u32 b, u32 (&of_a)[2], u32 (&of_b)[2]) {
+  of_a[0] = a & 0x00ff00ffu;             // bytes 0 and 2
+  of_b[0] = select_bytes(a, 0, 0x4341);  // bytes 1 and 3
+  of_a[1] = b & 0x00ff00ffu;
+  of_b[1] = select_bytes(b, 0, 0x4341);
+}
+
+/// From codes to pairs of columns by rows, but for the transforms of R2 over columns 1 and 2 apart.
+template <int Bits>
+__device__ __forceinline__ void transform_columns(const u32 (&plane)[Bits],
+                                                  const u32 (&second_signs)[warp_threads],
+                                                  u32 (&word)[8][2]) {
+  u32 bytes[8];
+  transform_codes<Bits>(plane, bytes);
+  u32 signs[8];
+  load_signs(second_signs, signs);
+  const int row = lane_index() % 8;
+  FURL_UNROLL
+  for (int i = 0; i < 8; i += 2) {
+    transform_bytes<Bits>(bytes[i], bytes[i + 1]);
+    flip_bytes(signs[i], signs[i + 1], row, 0x01010101u, bytes[i], bytes[i + 1]);
+    spread_bytes(bytes[i], bytes[i + 1], word[i], word[i + 1]);
+  }
+  transform_first(word);  // columns 4, 8 and 16 apart
+  // A constant goes to the first element of a transform alone.
+  word[0][0] -= bias_of_eight;
+  word[0][1] -= bias_of_eight;
+}
 
 /// Turns pairs of columns by rows into pairs by columns: word[i][w] has columns 2 w and 2 w + 1.
 template <int Words>
@@ -146,43 +182,24 @@ __device__ __forceinline__ void exchange_pairs(u32 (&word)[8][2], u32 (&exchange
   }
 }
 
-/// A tile by columns as v / 2, but for the transform over columns 1 apart: of the halves of a word
-/// the sum is the first column, the difference the second. Halves have 32768 added. Element (0, 0)
-/// of a block has the sum of what its bytes had added besides: a constant goes to that one alone.
+/// A tile by columns as v / 2, or v / 4 of codes of 3 and 4 bits, but for the transform over
+/// columns 1 apart: of the halves of a word the sum is the first column, the difference the second.
+/// Halves have 32768 added.
 struct rotated_integers {
   u32 word[8][2];  // by row; columns 0 and 1, and 2 and 3
 };
 inline constexpr u32 bias_of_halves = 32768;
-inline constexpr u32 bias_of_first = 256 * 128;
 
+/// From what transform_columns has made.
 /// Threads : one warp, all lanes. Shared : exchange, of the warp. Sync : within the warp.
-template <int Bits, int Words>
-__device__ __forceinline__ rotated_integers restore_integers(
-    const u32 (&plane)[Bits], const u32 (&second_signs)[warp_threads], u32 (&exchange)[Words]) {
-  u32 bytes[8];
-  transform_codes<Bits>(plane, bytes);
-  u32 signs[8];
-  load_signs(second_signs, signs);
-  const int row = lane_index() % 8;
-  rotated_integers v;
-  FURL_UNROLL
-  for (int i = 0; i < 8; i += 2) {
-    transform_bytes<Bits>(bytes[i], bytes[i + 1]);
-    flip_bytes(signs[i], signs[i + 1], row, bytes[i], bytes[i + 1]);
-    FURL_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      v.word[i][half] = bytes[i + half] & 0x00ff00ffu;                 // bytes 0 and 2
-      v.word[i + 1][half] = select_bytes(bytes[i + half], 0, 0x4341);  // bytes 1 and 3
-    }
-  }
-  transform_first(v.word);  // columns 4, 8 and 16 apart
+template <int Words>
+__device__ __forceinline__ void restore_integers(rotated_integers& v, u32 (&exchange)[Words]) {
   exchange_pairs(v.word, exchange);
   // What is added to the first element of a transform is added to all that come out of it.
   v.word[0][0] += bias_of_halves << 16 | bias_of_halves;
   FURL_UNROLL
   for (int r = 0; r < 8; ++r) butterfly(v.word[r][0], v.word[r][1]);  // columns 2 apart
   transform_first(v.word);                                            // rows
-  return v;
 }
 
 }  // namespace furl::detail

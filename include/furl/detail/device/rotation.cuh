@@ -33,7 +33,7 @@ struct rotation_storage {
 
   /// Where the signs of a tile are.
   static __device__ __forceinline__ int index_of(i64 tile) {
-    return Tiles == 1 ? 0 : int(tile % tiles_per_draw);
+    return Tiles == 1 ? 0 : int(u32(tile) % tiles_per_draw);
   }
 };
 

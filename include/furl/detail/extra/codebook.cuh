@@ -61,6 +61,34 @@ __device__ __forceinline__ void take_magnitudes(tile_fragment<T>& x) {
   }
 }
 
+/// Rounds codes up or down to one of the two levels around x, at random.
+/// Threads : one warp, all lanes; inside and codes are each lane's own.
+/// Shapes  : inside : a tile within the range of the levels.
+///           tile   : its index in the tensor.
+///           codes  : of the levels below, as encode_nearest counts them; they are changed.
+/// Shared  : intervals, filled. Sync : none.
+__device__ __forceinline__ void round_between(const tile_fragment<float>& inside,
+                                              const interval_table& intervals, i64 tile,
+                                              random_key key, u32 (&codes)[rows_per_tile]) {
+  FURL_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const philox_block random = random_words(u64(tile), u32(half), u32(lane_index()), key);
+    FURL_UNROLL
+    for (int r = 0; r < 4; ++r) {
+      const int row = 4 * half + r;
+      float y[4];
+      FURL_UNROLL
+      for (int k = 0; k < 4; ++k) {
+        const float2 begin = intervals.begin[select_bytes(codes[row], 0u, 0x4440u + u32(k))];
+        y[k] = fma_rn(sub_rn(inside.word[row][k], begin.x), begin.y, 32768.0f);
+      }
+      const detail::fixed_row fixed{select_bytes(y[0], y[1], 0x5410),
+                                    select_bytes(y[2], y[3], 0x5410)};
+      codes[row] += detail::round_row(fixed, random.word[r]);  // at most 255 in each byte
+    }
+  }
+}
+
 /// Codes of a tile by stochastic rounding between levels. Bits, Threads, Result: as
 /// encode_nearest.
 /// Shapes  : first, last : the first and the last level.
@@ -81,23 +109,7 @@ __device__ __forceinline__ void encode_stochastic(const tile_fragment<T>& x,
       inside.word[row][k] = clamp_to_range(inside.word[row][k], first, last);
   }
   encode_nearest<Bits>(inside, tree, codes);
-  FURL_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    const philox_block random = random_words(u64(tile), u32(half), u32(lane_index()), key);
-    FURL_UNROLL
-    for (int r = 0; r < 4; ++r) {
-      const int row = 4 * half + r;
-      float y[4];
-      FURL_UNROLL
-      for (int k = 0; k < 4; ++k) {
-        const float2 begin = intervals.begin[select_bytes(codes[row], 0u, 0x4440u + u32(k))];
-        y[k] = fma_rn(sub_rn(inside.word[row][k], begin.x), begin.y, 32768.0f);
-      }
-      const detail::fixed_row fixed{select_bytes(y[0], y[1], 0x5410),
-                                    select_bytes(y[2], y[3], 0x5410)};
-      codes[row] += detail::round_row(fixed, random.word[r]);  // at most 255 in each byte
-    }
-  }
+  round_between(inside, intervals, tile, key, codes);
 }
 
 /// Levels of a row's four codes.

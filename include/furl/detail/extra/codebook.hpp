@@ -10,6 +10,7 @@
 
 #include "furl/config.hpp"
 #include "furl/detail/checks.hpp"
+#include "furl/detail/extra/scaled.hpp"
 #include "furl/detail/host/random.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
@@ -58,10 +59,17 @@ inline status check_codebook(const codebook& book, int bits) {
   return book.rounding == rounding::nearest ? check_thresholds(book) : check_gaps(book);
 }
 
-/// An array of values and codes in a blob.
+/// The same for a plan, whose groups may have scales.
+inline status check_codebook(const codebook& book, const plan& p) {
+  if (const status s = check_codebook(book, p.codec().bits); !s) return s;
+  if (p.kind() == plan_kind::scaled && is_zero(largest_level(book)))
+    return {error::out_of_range, "book.level", 0, "must not all be 0 where groups have scales"};
+  return {};
+}
+
+/// An array of values and a blob with their codes.
 inline status check_coded_values(const plan& p, const_values array, const char* argument,
                                  const_bytes blob) {
-  if (const status s = check_kind(p, true); !s) return s;
   if (const status s = check_elements(p, array, argument); !s) return s;
   if (const status s = check_blob(p, blob); !s) return s;
   return check_apart(bytes_of(p, blob), {bytes_of(array, argument)}, "must not overlap the blob");
@@ -163,7 +171,7 @@ class level_reader {
     for (int i = 0; i < book.num_levels; ++i) level_[i] = book.level[i];
   }
 
-  /// Levels of a tile of a blob.
+  /// Levels of a tile of a blob, multiplied by the scales of their groups if there are any.
   void load(const plan& p, const_bytes blob, i64 tile, float* v) const {
     tile_bytes packed;
     load_tile(p, tile, blob, packed);
@@ -176,6 +184,7 @@ class level_reader {
     } else {
       for (int i = 0; i < tile_elements; ++i) v[i] = level_[codes[i]];
     }
+    if (p.kind() == plan_kind::scaled) scale_levels(p, blob, tile, v);
   }
 
  private:
@@ -185,28 +194,55 @@ class level_reader {
 
 }  // namespace detail
 
-inline status pack(const plan& p, const_values x, const codebook& book, bytes blob, random_key key,
-                   thread_pool* pool) {
-  if (const status s = furl::detail::check_coded_values(p, x, "x", blob); !s) return s;
-  if (const status s = furl::detail::check_codebook(book, p.codec().bits); !s) return s;
-  const detail::value_coder coder(book, key);
+namespace detail {
+
+/// pack after the checks. scales: given ones, or none.
+inline void pack_tiles(const plan& p, const_values x, const codebook& book,
+                       furl::span<const float> scales, bytes blob, random_key key,
+                       thread_pool* pool) {
+  const value_coder coder(book, key);
+  const group_scaler scaler(p, book, scales, blob);
+  const bool is_scaled = p.kind() == plan_kind::scaled;
+  if (is_scaled) clear_scale_padding(p, blob);
   with_type(x.type, [&](auto element) {
-    detail::for_each_unit(p.num_tiles(), pool, [&](i64 tile) {
-      const int count = detail::elements_in_tile(p, tile);
+    for_each_unit(p.num_tiles(), pool, [&](i64 tile) {
+      const int count = elements_in_tile(p, tile);
       alignas(64) float values[tile_elements];
-      detail::load_floats<decltype(element)>(x.data, tile * tile_elements, count, values);
-      detail::tile_bytes codes;
+      load_floats<decltype(element)>(x.data, tile * tile_elements, count, values);
+      if (is_scaled) scaler.scale(values, count, tile);
+      tile_bytes codes;
       coder.encode(values, count, tile, reinterpret_cast<u8*>(codes.word));
-      detail::store_tile(p, tile, codes, blob);
+      store_tile(p, tile, codes, blob);
     });
   });
+}
+
+}  // namespace detail
+
+inline status pack(const plan& p, const_values x, const codebook& book, bytes blob, random_key key,
+                   thread_pool* pool) {
+  if (const status s = furl::detail::check_holds_levels(p); !s) return s;
+  if (const status s = furl::detail::check_coded_values(p, x, "x", blob); !s) return s;
+  if (const status s = furl::detail::check_codebook(book, p); !s) return s;
+  detail::pack_tiles(p, x, book, {}, blob, key, pool);
+  return {};
+}
+
+inline status pack(const plan& p, const_values x, const codebook& book, span<const float> scales,
+                   bytes blob, random_key key, thread_pool* pool) {
+  if (const status s = furl::detail::check_scales(p, scales, blob); !s) return s;
+  if (const status s = detail::check_scale_values(scales); !s) return s;
+  if (const status s = furl::detail::check_coded_values(p, x, "x", blob); !s) return s;
+  if (const status s = furl::detail::check_codebook(book, p); !s) return s;
+  detail::pack_tiles(p, x, book, scales, blob, key, pool);
   return {};
 }
 
 inline status unpack(const plan& p, const_bytes blob, const codebook& book, values y,
                      thread_pool* pool) {
+  if (const status s = furl::detail::check_holds_levels(p); !s) return s;
   if (const status s = furl::detail::check_coded_values(p, y, "y", blob); !s) return s;
-  if (const status s = furl::detail::check_codebook(book, p.codec().bits); !s) return s;
+  if (const status s = furl::detail::check_codebook(book, p); !s) return s;
   const detail::level_reader levels(book);
   with_type(y.type, [&](auto element) {
     using type = decltype(element);
@@ -223,8 +259,9 @@ inline status unpack(const plan& p, const_bytes blob, const codebook& book, valu
 
 inline status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, const_values g,
                               values out, thread_pool* pool) {
+  if (const status s = furl::detail::check_holds_levels(p); !s) return s;
   if (const status s = furl::detail::check_coded_output(p, g, "g", out, "out", blob); !s) return s;
-  if (const status s = furl::detail::check_codebook(book, p.codec().bits); !s) return s;
+  if (const status s = furl::detail::check_codebook(book, p); !s) return s;
   const detail::level_reader levels(book);
   with_type(g.type, [&](auto element) {
     using type = decltype(element);

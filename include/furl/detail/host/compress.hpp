@@ -12,6 +12,7 @@
 #include "furl/config.hpp"
 #include "furl/detail/host/bands.hpp"
 #include "furl/detail/host/expand.hpp"
+#include "furl/detail/host/lines.hpp"
 #include "furl/detail/host/positives.hpp"
 #include "furl/detail/host/random.hpp"
 #include "furl/detail/host/rotated.hpp"
@@ -92,6 +93,7 @@ class compressor {
     }
     code_groups<T>(tile, residuals<T>(first, count), count, metadata);
     tile_bytes& codes = scratch_.groups.codes;
+    if (plan_.fills_lines()) clear_filled(plan_, tile, count, reinterpret_cast<u8*>(codes.word));
     ::std::memset(reinterpret_cast<u8*>(codes.word) + count, 0,
                   static_cast<::std::size_t>(tile_elements - count));
     store_codes(codes, cursor_.bits(), blob_ + cursor_.offset());
@@ -142,6 +144,10 @@ class compressor {
   /// or are 0, so as not to add to its block.
   template <class T>
   const float* residuals(i64 first, int count) {
+    if (plan_.fills_lines()) {
+      load_lines<T>(plan_, first / tile_elements, count, x_.data, scratch_.elements);
+      return scratch_.elements;
+    }
     const float* const x = elements<T>(first, count);
     if (!plan_.has_lfc() && count == tile_elements) return x;
     float* const r = scratch_.residuals;
@@ -195,7 +201,7 @@ struct work {
   /// First element of a unit, for unit 0..num_units().
   i64 element(i64 unit) const {
     return p.has_lfc() ? p.grid().band_begin(unit)
-                       : (::std::min)(unit * tile_elements, p.num_elements());
+                       : (::std::min)(unit * tile_elements, p.num_codes());
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "furl/config.hpp"
 #include "furl/detail/host/expand.hpp"
+#include "furl/detail/host/lines.hpp"
 #include "furl/detail/host/positives.hpp"
 #include "furl/detail/host/random.hpp"
 #include "furl/detail/host/rotated.hpp"
@@ -46,8 +47,8 @@ class decompressor {
     const i64 first = tile * tile_elements;
     const int count = elements_in_tile(plan_, tile);
     // Values that need no more than to be written are written straight away.
-    const bool is_final =
-        Output == output::replace && is_aligned_float<T>(y) && count == tile_elements;
+    const bool is_final = Output == output::replace && is_aligned_float<T>(y) &&
+                          count == tile_elements && !plan_.fills_lines();
     float* const v = is_final ? reinterpret_cast<float*>(y) : values_;
     if (plan_.has_lfc())
       lfc_.for_each_run(first, count, [this](int at, const float* lfc, int length) {
@@ -59,7 +60,13 @@ class decompressor {
       load_codes(blob_ + cursor_.offset(), cursor_.bits(), codes_);
       dequantize_tile(tile, count, v);
     }
-    if (!is_final) put(count, y);
+    if (plan_.fills_lines()) {
+      for_each_line_part(plan_, tile, count, [this](const line_part& part) {
+        put(values_ + part.at, part.present, y_ + part.element * i64(sizeof(T)));
+      });
+    } else if (!is_final) {
+      put(values_, count, y);
+    }
   }
 
  private:
@@ -114,11 +121,11 @@ class decompressor {
       for (int i = j; i < j + expand_slack; ++i) to[i] = from[i];
   }
 
-  /// y = values_, or y += that. Conversions from 16 bits come first, since one loop of both
-  /// conversions does not vectorise.
-  void put(int count, u8* y) {
+  /// y = v, or y += that. Conversions from 16 bits come first, since one loop of both conversions
+  /// does not vectorise.
+  void put(const float* v, int count, u8* y) {
     if constexpr (Output == output::accumulate && !is_float) load_floats<T>(y, 0, count, before_);
-    put_values(values_, count, before_, y);
+    put_values(v, count, before_, y);
   }
 
   static void put_values(const float* __restrict v, int count, const float* __restrict before,

@@ -166,38 +166,51 @@ inline void spread_bytes(const u32* __restrict signs, u8* __restrict out) {
   }
 }
 
-/// Changes signs of levels of a column: where a byte has the bit of its lane.
-inline void change_levels(const u8* __restrict bytes, const u8* __restrict bit_of_lane,
-                          i8* __restrict levels) {
+/// Changes signs of a column: where a byte has the bit of its lane.
+template <class Integer>
+void change_column(const u8* __restrict bytes, const u8* __restrict bit_of_lane,
+                   Integer* __restrict column) {
   for (int lane = 0; lane < tile_lanes; ++lane) {
     const u8 bit = bit_of_lane[lane];
-    const i8 negative = i8((bytes[lane] & bit) == bit ? -1 : 0);
-    levels[lane] = i8((levels[lane] ^ negative) - negative);
+    const Integer negative = Integer((bytes[lane] & bit) == bit ? -1 : 0);
+    column[lane] = Integer((column[lane] ^ negative) - negative);
   }
 }
 
-/// Levels, of at most 3, of a tile by columns, column 4 j + k of a block at 128 j + 32 k, become
-/// what both rotations but for their rows have made of them.
-inline void restore_columns(i8* __restrict levels, const u32* __restrict signs,
+/// Whether 16 bits hold no more than a quarter of the integers of R8, which are multiples of 4.
+constexpr bool has_quarters(int bits) {
+  return bits > 2;
+}
+
+/// Levels of a tile by columns, column 4 j + k of a block at 128 j + 32 k, become what both
+/// rotations but for their rows have made of them, or a quarter of that.
+inline void restore_columns(i8* __restrict levels, int bits, const u32* __restrict signs,
                             i16* __restrict by_columns) {
   alignas(64) u8 spread[2 * 8 * tile_lanes];
-  alignas(64) u8 bits[2][tile_lanes];  // of columns 4 j + h and 4 j + h + 2
+  alignas(64) u8 bit_of_lane[2][tile_lanes];  // of columns 4 j + h and 4 j + h + 2
   spread_bytes(signs, spread);
   for (int lane = 0; lane < tile_lanes; ++lane) {
-    bits[0][lane] = u8(1 << (2 * (lane % 4)));
-    bits[1][lane] = u8(2 << (2 * (lane % 4)));
+    bit_of_lane[0][lane] = u8(1 << (2 * (lane % 4)));
+    bit_of_lane[1][lane] = u8(2 << (2 * (lane % 4)));
   }
+  const auto transform_and_change = [&](auto* x) {
+    for (int j = 0; j < 8; ++j) {
+      auto* const column = x + j * 4 * tile_lanes;
+      transform_fours<tile_lanes, tile_lanes>(column);
+      for (int k = 0; k < 4; ++k)
+        change_column(spread + (k % 2 * 8 + j) * tile_lanes, bit_of_lane[k / 2],
+                      column + k * tile_lanes);
+    }
+  };
   transform_eights<4 * tile_lanes, 4 * tile_lanes>(levels);
-  for (int j = 0; j < 8; ++j) {
-    i8* const column = levels + j * 4 * tile_lanes;
-    transform_fours<tile_lanes, tile_lanes>(column);
-    for (int k = 0; k < 4; ++k)
-      change_levels(spread + (k % 2 * 8 + j) * tile_lanes, bits[k / 2], column + k * tile_lanes);
-  }
+  if (!has_quarters(bits)) transform_and_change(levels);  // at most 32 * 3: bytes hold that
   for (int i = 0; i < tile_elements; ++i) by_columns[i] = i16(+levels[i]);
+  if (has_quarters(bits)) transform_and_change(by_columns);
   for (int j = 0; j < 8; ++j)
     transform_fours<tile_lanes, tile_lanes>(by_columns + j * 4 * tile_lanes);
   transform_eights<4 * tile_lanes, 4 * tile_lanes>(by_columns);
+  if (has_quarters(bits))
+    for (int i = 0; i < tile_elements; ++i) by_columns[i] = i16(by_columns[i] / 4);
 }
 
 /// The inverse of to_columns, of columns in their order.

@@ -9,6 +9,7 @@
 #include "furl/config.hpp"
 #include "furl/detail/host/random.hpp"
 #include "furl/detail/host/rotate.hpp"
+#include "furl/detail/host/rotated_levels.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/number.hpp"
 #include "furl/detail/rotated.hpp"
@@ -46,11 +47,6 @@ inline void add_lanes(const float* __restrict partial, float (&sums)[blocks_per_
     const float* const p = lanes + block * rows_per_tile;
     sums[block] = tree_of_eight(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]);
   }
-}
-
-/// Where column 8 q + i of a block has its bit in a word of codes.
-constexpr int code_bit(int q, int i) {
-  return 2 * q + i / 4 + 8 * (i % 4);
 }
 
 /// Of the four numbers of every lane in columns with the same i: the last two stages, and sums of
@@ -128,11 +124,15 @@ class rotated_compressor {
     alignas(64) u32 planes[max_rotated_bits * tile_lanes];
     if (bits_ == 1) {
       code_signs(planes);
-    } else {
+    } else if (bits_ == 2) {
       float outer[blocks_per_tile];
       code_pairs(energy, planes);
       add_lanes(scratch_.partial.magnitudes, outer);
       for (int b = 0; b < blocks_per_tile; ++b) projected[b] = fma_rn(2.0f, outer[b], projected[b]);
+    } else {
+      const auto code = bits_ == 3 ? code_levels<3> : code_levels<4>;
+      code(scratch_.by_columns, energy, scratch_.partial.magnitudes, planes);
+      add_lanes(scratch_.partial.magnitudes, projected);
     }
     for (int block = 0; block < blocks_per_tile; ++block) {
       const u16 scale = block_scale(energy[block], projected[block]);
@@ -205,12 +205,13 @@ class rotated_decompressor {
     alignas(64) i16 rows[tile_elements];
     alignas(64) float scale[row_elements];
     load_levels(codes, levels);
-    restore_columns(levels, signs_.of_second(), by_columns);
+    restore_columns(levels, bits_, signs_.of_second(), by_columns);
     to_rows(by_columns, rows);
     u16 stored[blocks_per_tile];
     for (int block = 0; block < blocks_per_tile; ++block) {
       stored[block] = load_at<u16>(scales, numbers_ * (tile * blocks_per_tile + block));
-      const float of_block = f32_from_bf16(stored[block]);
+      const float value = f32_from_bf16(stored[block]);
+      const float of_block = has_quarters(bits_) ? mul_rn(4.0f, value) : value;
       for (int c = 0; c < block_columns; ++c) scale[block * block_columns + c] = of_block;
     }
     restore_rows(rows, scale, signs_.of_first(), values);

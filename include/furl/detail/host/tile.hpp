@@ -27,7 +27,7 @@ struct alignas(64) tile_bytes {
 
 /// Elements of a tile: 1024, or fewer in the last.
 inline int elements_in_tile(const plan& p, i64 tile) {
-  return int(::std::min<i64>(tile_elements, p.num_elements() - tile * tile_elements));
+  return int(::std::min<i64>(tile_elements, p.num_codes() - tile * tile_elements));
 }
 
 /// Smallest and largest of `count` elements. If any is NaN, then so is one of the two.
