@@ -76,6 +76,10 @@ class statistics_map {
   FURL_HD constexpr bool are_of_32() const {
     return extent_.value % 32 == 0;
   }
+  /// Whether any 32 elements have at most two.
+  FURL_HD constexpr bool are_of_many() const {
+    return extent_.value >= 32;
+  }
   /// How many statistics there are.
   FURL_HD constexpr u32 count() const {
     return u32(count_.value);
