@@ -34,6 +34,11 @@ class device_extras : public testing::Test {
   void expect_overlap(const status& given, const char* argument) const {
     expect(given, error::overlap, argument);
   }
+  static codec of_positives() {
+    codec c;
+    c.coding = coding::positives;
+    return c;
+  }
   void TearDown() override {
     stream.wait();
     EXPECT_EQ(memory.bytes(), std::vector<u8>(memory.size(), 0x5a));
@@ -50,6 +55,7 @@ class device_extras : public testing::Test {
         [=](const options& o) { return unpack(codes, const_bytes{blob}, book, y, stream, o); },
         [=](const options& o) { return unpack_multiply(codes, blob, book, x, y, stream, o); },
         [=](const options& o) { return relu(codes, x, y, blob, stream, o); },
+        [=](const options& o) { return relu(positives, x, y, blob, {}, stream, o); },
         [=](const options& o) { return dropout(x, 0.5, y, {}, stream, o); },
         [=](const options& o) { return dropout(codes, x, 0.5, y, blob, {}, stream, o); },
         [=](const options& o) { return max_pool(pooling, x, at(8192, 512), blob, stream, o); },
@@ -80,6 +86,7 @@ class device_extras : public testing::Test {
   }
 
   const plan codes = *plan::make_codes(1, {n});
+  const plan positives = *plan::make(of_positives(), {n});
   const plan flat = *plan::make({}, {n});
   const plan mixed = *plan::make_mixed({}, {n}, 5);
   const max_pool_plan pooling = *max_pool_plan::make({2, 32, 32}, {});
@@ -141,6 +148,8 @@ TEST_F(device_extras, OverlapsAreRefused) {
   expect_overlap(unpack_multiply(codes, blob, book, at(0), at(4), stream), "out");
   expect_overlap(relu(codes, at(0), at(8192), inside, stream), "x");
   expect_overlap(relu(codes, at(8192), at(0), inside, stream), "y");
+  expect_overlap(relu(positives, at(0), at(8192), inside, {}, stream), "x");
+  expect_overlap(relu(positives, at(8192), at(0), inside, {}, stream), "y");
   expect_overlap(dropout(at(4), 0.5, at(0), {}, stream), "y");
   expect_overlap(dropout(codes, at(0), 0.5, at(8192), inside, {}, stream), "x");
   expect_overlap(max_pool(pooling, at(0), at(8188, 512), blob, stream), "y");
@@ -196,6 +205,7 @@ TEST_F(device_extras, HostMemoryIsRefused) {
   expect(unpack(codes, const_bytes{blob}, book, x, stream), error::wrong_memory, "y");
   expect(unpack_multiply(codes, blob, book, x, at(0), stream), error::wrong_memory, "g");
   expect(relu(codes, x, at(0), blob, stream), error::wrong_memory, "x");
+  expect(relu(positives, x, at(0), blob, {}, stream), error::wrong_memory, "x");
   expect(dropout(at(0), 0.5, x, {}, stream), error::wrong_memory, "y");
   expect(max_pool(pooling, x, at(0, 512), blob, stream), error::wrong_memory, "x");
   expect(max_pool_backward(pooling, blob, at(0, 512), x, stream), error::wrong_memory, "out");

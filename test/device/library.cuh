@@ -16,6 +16,10 @@
                                        const options&);                                            \
   storage template status decompress_add<>(const plan&, const_bytes, values, cudaStream_t,         \
                                            const options&);                                        \
+  storage template status decompress<>(const plan&, const_bytes, values, random_key, cudaStream_t, \
+                                       const options&);                                            \
+  storage template status decompress_add<>(const plan&, const_bytes, values, random_key,           \
+                                           cudaStream_t, const options&);                          \
   storage template status pack<>(const plan&, const_bytes, bytes, cudaStream_t, const options&);   \
   storage template status unpack<>(const plan&, const_bytes, bytes, cudaStream_t, const options&); \
   storage template status pack<>(const plan&, const_values, const codebook&, bytes, random_key,    \
@@ -26,6 +30,8 @@
                                             const_values, values, cudaStream_t, const options&);   \
   storage template status relu<>(const plan&, const_values, values, bytes, cudaStream_t,           \
                                  const options&);                                                  \
+  storage template status relu<>(const plan&, const_values, values, bytes, random_key,             \
+                                 cudaStream_t, const options&);                                    \
   storage template status max_pool<>(const max_pool_plan&, const_values, values, bytes,            \
                                      cudaStream_t, const options&);                                \
   storage template status max_pool_backward<>(const max_pool_plan&, const_bytes, const_values,     \

@@ -37,6 +37,7 @@ class ExtraArguments : public testing::Test {
 
   const plan codes = *plan::make_codes(1, {input_elements});
   const plan flat = make_plan({}, {input_elements});
+  const plan positives = make_plan(positives_codec(2), {input_elements});
   const plan mixed = *plan::make_mixed({}, {input_elements}, 5);
   const codebook book = positive_codebook();
   guarded_buffer memory{random_bytes(65536, 3)};
@@ -54,6 +55,9 @@ TEST_F(ExtraArguments, OverlapOfCodesAndMasks) {
   expect_overlap(host::relu(codes, at(0), at(8192), inside), "x");
   expect_overlap(host::relu(codes, at(8192), at(0), inside), "y");
   expect_overlap(host::relu(codes, at(0), at(4), blob), "y");
+  expect_overlap(host::relu(positives, at(0), at(8192), inside, {1, 2}), "x");
+  expect_overlap(host::relu(positives, at(8192), at(0), inside, {1, 2}), "y");
+  expect_overlap(host::relu(positives, at(0), at(4), blob, {1, 2}), "y");
   expect_overlap(host::dropout(at(4), 0.5, at(0), {}), "y");
   expect_overlap(host::dropout(codes, at(0), 0.5, at(8192), inside, {}), "x");
   expect_overlap(host::dropout(codes, at(8192), 0.5, at(0), inside, {}), "y");

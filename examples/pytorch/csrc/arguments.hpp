@@ -53,7 +53,7 @@ inline Tensor dense(const Tensor& x) {
 struct settings {
   std::int64_t bits;
   IntArrayRef window;
-  std::int64_t group;  // 0: rotated codes
+  std::int64_t group;  // 0: rotated codes; -1: those of positives, without a window
 };
 
 /// Whether no dimension that is not pooled lies between those that are.
@@ -75,8 +75,10 @@ inline furl::plan value_plan(IntArrayRef sizes, IntArrayRef strides, const setti
   codec.bits = int(std::clamp<std::int64_t>(how.bits, -1, furl::max_bits + 1));
   if (how.group == 0) {
     codec.coding = furl::coding::rotated;
+  } else if (how.group == -1) {
+    codec.coding = furl::coding::positives;
   } else {
-    codec.group = int(std::clamp<std::int64_t>(how.group, -1, 1 << 20));
+    codec.group = int(std::clamp<std::int64_t>(how.group, -2, 1 << 20));
   }
   furl::extents shape;
   if (sizes.size() > std::size_t(furl::max_rank) && how.window.empty()) {  // one long row

@@ -22,7 +22,6 @@ TORCH_LIBRARY(furl, m) {
   m.def("unpack(Tensor blob, int[] size, int[] stride, ScalarType dtype, int bits) -> Tensor");
   m.def("pack_positive(Tensor x) -> Tensor");
   m.def("restore_positive_(Tensor(a!) y, Tensor blob) -> ()");
-  m.def("zero_others_(Tensor(a!) y, Tensor blob) -> ()");
   m.def("unpack_levels(Tensor blob, int[] size, int[] stride, ScalarType dtype, float level) -> Tensor");
   m.def("relu(Tensor x) -> (Tensor, Tensor)");
   m.def("relu_backward(Tensor g, Tensor blob) -> Tensor");
@@ -54,8 +53,8 @@ TORCH_LIBRARY_IMPL(furl, Meta, m) {
 TORCH_LIBRARY_IMPL(furl, Autograd, m) {
   for (const char* const name :
        {"compress", "decompress", "decompress_add_", "pack", "unpack", "pack_positive",
-        "restore_positive_", "zero_others_", "unpack_levels", "relu", "relu_backward", "dropout",
-        "pack_gelu", "gelu_backward", "max_pool2d", "max_pool2d_backward"})
+        "restore_positive_", "unpack_levels", "relu", "relu_backward", "dropout", "pack_gelu",
+        "gelu_backward", "max_pool2d", "max_pool2d_backward"})
     m.impl(name, torch::CppFunction::makeFallthrough());
 #if TORCH_VERSION_MAJOR >= 2
   for (const char* const name : {"graph_pack", "graph_unpack"})

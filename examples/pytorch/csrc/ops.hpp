@@ -105,21 +105,16 @@ struct ops {
     return blob;
   }
 
-  /// y becomes 0 where pack_positive saw nothing above 0.
-  static void zero_others_(const Tensor& y, const Tensor& blob) {
-    TORCH_CHECK(y.is_non_overlapping_and_dense(), "furl: y must have no gaps in memory");
-    const Engine engine(y);
-    const furl::plan p = code_plan(y.numel(), 1);
-    check_blob(p, blob, y);
-    check(engine.unpack_multiply(p, blob, furl::positive_codebook(), y, y));
-  }
-
   /// Gives y the signs that pack_positive saw: what was not above 0 becomes 0, what was and no
   /// longer is becomes a small positive number. It is not the smallest: products with gradients
   /// would be subnormal, with which a CPU takes a hundred times as long.
   static void restore_positive_(const Tensor& y, const Tensor& blob) {
+    TORCH_CHECK(y.is_non_overlapping_and_dense(), "furl: y must have no gaps in memory");
     y.clamp_min_(y.scalar_type() == at::kHalf ? 0x1p-14 : 0x1p-64);
-    zero_others_(y, blob);
+    const Engine engine(y);
+    const furl::plan p = code_plan(y.numel(), 1);
+    check_blob(p, blob, y);
+    check(engine.unpack_multiply(p, blob, furl::positive_codebook(), y, y));
   }
 
   /// 0 where the mask is not set, `level` where it is.
@@ -253,7 +248,6 @@ void register_ops(Library& m) {
   m.impl("unpack", &all::unpack);
   m.impl("pack_positive", &all::pack_positive);
   m.impl("restore_positive_", &all::restore_positive_);
-  m.impl("zero_others_", &all::zero_others_);
   m.impl("unpack_levels", &all::unpack_levels);
   m.impl("relu", &all::relu);
   m.impl("relu_backward", &all::relu_backward);

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 
 LIBRARY_VARIABLE = "FURL_TORCH_LIBRARY"
+TILE = 1024  # elements that a blob packs together
+KEY_BYTES = 16  # behind the blob of rotated codes
 
 
 def _find_library() -> str:

@@ -10,11 +10,8 @@ import torch
 from torch import Tensor
 
 from . import places, policy
-from ._ops import ops
+from ._ops import KEY_BYTES, TILE, ops
 from .graph import CAN_TRACE, Recipe, stand_in
-
-TILE = 1024  # elements that a blob packs together
-KEY_BYTES = 16  # behind the blob of rotated codes
 
 
 def _is_dense(x: Tensor) -> bool:

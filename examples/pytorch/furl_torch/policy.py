@@ -27,6 +27,7 @@ Rule = Union[Need, Mapping[int, Need]]  # for all that it saves, or by position 
 OUTPUT = -1    # position of outputs
 OTHERS = -2    # of all arguments that the rule does not name
 ROTATED = 0  # in place of a group's size: rotated codes, whose error is that of one bit more
+POSITIVES = -1  # likewise: those of the output of a ReLU, with the mask and the mean of what is above 0
 MOST_ROTATED_BITS = 2
 GROUP = 256  # of values that share a minimum and a step, where codes are not rotated
 TOKEN_BITS = 3  # at least, of what norms of tokens save: trained ones have an error of .7 at 2 bits (BERT), .3 at 3

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from . import places, policy
 from .meter import Count, LiveBytes, Stats
-from ._ops import ops
+from ._ops import KEY_BYTES, TILE, ops
 from .policy import Demand
 
 # What the operator `inspect` says may be done with a tensor.
@@ -62,9 +62,9 @@ class SavedBlob:
 
     def __init__(self, x: Tensor, blob: Tensor, unpack: Callable[["SavedBlob"], Tensor],
                  extra_bytes: int = 0, signs: Optional[Tensor] = None) -> None:
-        self.num_bytes = blob.numel() + extra_bytes + (0 if signs is None else signs.numel())
+        self.num_bytes = blob.numel() + extra_bytes
         self.blob = blob
-        self.signs = signs  # a mask of what is above 0, apart from the blob
+        self.signs = signs  # a mask of what is above 0
         self.size = x.shape
         self.stride = dense_stride(x)
         self.dtype = x.dtype
@@ -203,22 +203,34 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], zeros: bool,
     are 0, and come back as 0. Restored values stay
     within the limits: a step is rounded up, so that the largest code may lie beyond the largest value."""
     bits, window, group, by_rows = demand[:4]
+    if zeros and group == policy.ROTATED:
+        window, group = [], policy.POSITIVES
     ordered = x.contiguous() if by_rows else x
     stride = dense_stride(ordered)
     blob = ops.compress(ordered, bits, window, group, *key)
-    signs: Optional[Tensor] = ops.pack_positive(x) if zeros or demand.signs else None
+    signs: Optional[Tensor] = None
+    extra_bytes = 0
+    if group == policy.POSITIVES:
+        signs = _mask_in(blob, x.numel())
+    elif zeros or demand.signs:
+        signs = ops.pack_positive(x)
+        extra_bytes = signs.numel()
 
     def unpack(s: SavedBlob) -> Tensor:
         y = ops.decompress(s.blob, s.size, stride, s.dtype, bits, window, group)
         if stride != s.stride:
             y = torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=y.device).copy_(y)
-        if zeros and group == policy.ROTATED:
-            ops.zero_others_(y, signs)  # nothing is cut off below 0: that would raise the average
-        elif zeros:
+        if zeros and group != policy.POSITIVES:
             ops.restore_positive_(y, signs)
         return y if limits is None else y.clamp_(*limits)
 
-    return SavedBlob(x, blob, unpack, signs=signs)
+    return SavedBlob(x, blob, unpack, extra_bytes, signs)
+
+
+def _mask_in(blob: Tensor, num_elements: int) -> Tensor:
+    """The mask in a blob of positives, before its key."""
+    num_bytes = (num_elements + TILE - 1) // TILE * (TILE // 8)
+    return blob.narrow(0, blob.numel() - KEY_BYTES - num_bytes, num_bytes)
 
 
 def save_logarithms(x: Tensor, demand: Demand, key: tuple[int, int]) -> Content:
