@@ -251,6 +251,9 @@ TEST(Statistics, BadArgumentsAreNamedAndNothingIsWritten) {
     refused(make_plan(pooled, p.shape()), good, error::wrong_plan, "options.statistics");
     refused(make_plan(positives_codec(2), p.shape()), good, error::wrong_plan,
             "options.statistics");
+    codec by_lines;
+    by_lines.by_lines = true;
+    refused(make_plan(by_lines, p.shape()), good, error::wrong_plan, "options.statistics");
     const std::vector<u8> widths = {3, 1};
     const plan mixed = *plan::make_mixed({}, p.shape(), 4);
     const status s = engine->compress(mixed, x, blob, statistics_key, widths, {}, good);
