@@ -39,7 +39,7 @@ def cases():
                 yield operation, element, 2, shape
     for operation in ["compress_rotated", "decompress_rotated", "decompress_add_rotated"]:
         for element in types:
-            for bits in [1, 2]:
+            for bits in [1, 2, 3, 4]:
                 yield operation, element, bits, "flat"
         for shape in [56, 75, "odd", "features", "sequence"]:
             yield operation, "f32", 2, shape
