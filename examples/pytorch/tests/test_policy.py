@@ -263,7 +263,7 @@ def test_relu_before_a_layer_keeps_values_and_signs():
         y = x.relu()
         before = context.live.now
         z = y @ weight
-    assert before == 512 and context.live.now == 512 + 4096 // 4 + 16 * 2 + 16  # codes, scales, a key
+    assert before == 512 and context.live.now == 512 + 4096 // 4 + 16 * 4 + 16  # codes, scales and means, a key
     assert context.stats().total.bytes_after == context.live.now
     assert not z.grad_fn._saved_self[y == 0].any()
 
