@@ -20,9 +20,18 @@ FURL_HIDDEN_BEGIN
 
 namespace furl::kernel {
 
+/// Blocks that shall fit on a multiprocessor without spills.
+FURL_HD constexpr int min_blocks_of_normalised() {
+#if __CUDA_ARCH__ >= 1200
+  return 5;
+#else
+  return 6;
+#endif
+}
+
 /// Compresses normalised elements to min-max codes.
 template <class T, class Architectures>
-__global__ void __launch_bounds__(block_threads, 6)
+__global__ void __launch_bounds__(block_threads, min_blocks_of_normalised())
     compress_normalised(blob_layout layout, const T* x, u8* blob, key_argument key_source,
                         statistics_map given) {
   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
