@@ -20,9 +20,27 @@ FURL_HIDDEN_BEGIN
 
 namespace furl::kernel {
 
+/// Blocks that shall fit on a multiprocessor without spills.
+FURL_HD constexpr int min_blocks_of_normalised() {
+#if __CUDA_ARCH__ >= 1200
+  return 5;
+#else
+  return 6;
+#endif
+}
+/// The same with rotated codes of elements of a type.
+template <class T>
+FURL_HD constexpr int min_blocks_of_rotated_normalised() {
+#if __CUDA_ARCH__ >= 1000 && __CUDA_ARCH__ < 1200
+  return sizeof(T) == 4 ? 4 : 5;
+#else
+  return 5;
+#endif
+}
+
 /// Compresses normalised elements to min-max codes.
 template <class T, class Architectures>
-__global__ void __launch_bounds__(block_threads, 6)
+__global__ void __launch_bounds__(block_threads, min_blocks_of_normalised())
     compress_normalised(blob_layout layout, const T* x, u8* blob, key_argument key_source,
                         statistics_map given) {
   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
@@ -36,7 +54,7 @@ __global__ void __launch_bounds__(block_threads, 6)
 
 /// The same to rotated codes.
 template <class T, class Architectures>
-__global__ void __launch_bounds__(block_threads, 5)
+__global__ void __launch_bounds__(block_threads, min_blocks_of_rotated_normalised<T>())
     compress_rotated_normalised(blob_layout layout, int run, const T* x, u8* blob,
                                 key_argument key_source, statistics_map given) {
   __shared__ compress_rotation_storage of_warps[warps_per_block];
@@ -66,7 +84,8 @@ __device__ __forceinline__ void write_denormalised(const statistics_map& given, 
 
 /// Restores elements from min-max codes of normalised ones.
 template <class T, output Output, class Architectures>
-__global__ void __launch_bounds__(block_threads, Output == output::accumulate ? 5 : 6)
+__global__ void __launch_bounds__(block_threads,
+                                  Output == output::accumulate ? 5 : min_blocks_of_normalised())
     decompress_normalised(blob_layout layout, bool dithered, const u8* blob, T* y,
                           key_argument key_source, statistics_map given) {
   for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
