@@ -85,6 +85,14 @@ std::vector<u8> random_tensor(dice& d, i64 n, dtype type) {
   return reference::from_floats(x, type);
 }
 
+/// Statistics of some elements in a row, between one and all of them.
+void add_statistics(dice& d, i64 n, reference::problem& p) {
+  p.extent = 1 + d.roll(d.roll(2) == 0 ? 40 : 3000);
+  const auto count = static_cast<std::size_t>(1 + d.roll(static_cast<int>(n / p.extent) + 3));
+  if (d.roll(3) != 0) p.mean = normal_floats(count, d.word());
+  p.inverse_deviation = normal_floats(count, d.word());
+}
+
 TEST(Fuzz, AsReference) {
   for (u32 seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -95,6 +103,9 @@ TEST(Fuzz, AsReference) {
     if (d.roll(4) == 0 && p.codec.coding == coding::min_max && !p.codec.by_lines)
       for (i64 t = 0; t * 1024 < n; ++t) p.widths.push_back(static_cast<u8>(1 + d.roll(8)));
     if (p.widths.empty() && !plan::make(p.codec, shape)) continue;
+    const bool may_normalise = p.widths.empty() && !reference::has_window(p) && !p.codec.by_lines &&
+                               p.codec.coding != coding::positives;
+    if (may_normalise && d.roll(3) == 0) add_statistics(d, n, p);
     const dtype type = all_types[d.roll(3)];
     const auto x = random_tensor(d, n, type);
     const random_key key{u64(d.word()) << 32 | d.word(), u64(d.word()) << 32 | d.word()};

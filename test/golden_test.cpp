@@ -69,6 +69,8 @@ codec codec_from(const json& c) {
   if (c.value("rounding", "stochastic") == "nearest") out.rounding = rounding::nearest;
   if (c.value("rounding", "stochastic") == "dithered") out.rounding = rounding::dithered;
   if (c.value("coding", "min_max") == "rotated") out.coding = coding::rotated;
+  if (c.value("coding", "min_max") == "positives") out.coding = coding::positives;
+  out.by_lines = c.value("by_lines", false);
   out.window = extents_from(c.at("window"));
   return out;
 }
@@ -226,8 +228,8 @@ TEST(Golden, Cases) {
   }
 }
 
-TEST(Golden, RotatedAndDithered) {
-  EXPECT_EQ(rotated_vectors().at("cases").size(), 12u);
+TEST(Golden, FormatVersionTwo) {
+  EXPECT_EQ(rotated_vectors().at("cases").size(), 17u);
   for (const auto& engine : backends()) {
     for (const json& c : rotated_vectors().at("cases")) {
       SCOPED_TRACE(std::string(engine->name()) + " " + c.at("name").get<std::string>());

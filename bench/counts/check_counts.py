@@ -39,7 +39,7 @@ def cases():
                 yield operation, element, 2, shape
     for operation in ["compress_rotated", "decompress_rotated", "decompress_add_rotated"]:
         for element in types:
-            for bits in [1, 2]:
+            for bits in [1, 2, 3, 4]:
                 yield operation, element, bits, "flat"
         for shape in [56, 75, "odd", "features", "sequence"]:
             yield operation, "f32", 2, shape
@@ -56,6 +56,12 @@ def cases():
         for element in types:
             yield operation, element, 2, "flat"
         for shape in [56, "odd", "features", "sequence"]:
+            yield operation, "f32", 2, shape
+    for operation in ["compress", "decompress", "decompress_add", "compress_rotated",
+                      "decompress_rotated", "decompress_add_rotated", "decompress_dithered"]:
+        for element in types:
+            yield operation, element, 2, "extent768"
+        for shape in ["extent1", "extent196"]:
             yield operation, "f32", 2, shape
     for operation in ["compress_mixed", "decompress_mixed", "decompress_add_mixed",
                       "decompress_dithered_mixed", "squared_ranges", "compress_in_ranges", "measure"]:

@@ -13,8 +13,9 @@
 //     codebook, with groups of 64 and scales in bf16
 //   furl_counts relu|dropout|dropout_masked f32|f16|bf16 1
 //   furl_counts max_pool|max_pool_backward f32|f16|bf16 BITS: 2 for 2 x 2 windows, 4 for 3 x 3
-// SHAPE is flat, without an LFC; or with one: features, sequence, channels_last, the side of square
-// planes under windows of 8 x 8, or odd for windows of 5 x 5.
+// SHAPE is flat, without an LFC; extentN, flat and normalised by statistics of N elements each, for
+// compress and decompress of codes that are not mixed; or with an LFC: features, sequence,
+// channels_last, the side of square planes under windows of 8 x 8, or odd for windows of 5 x 5.
 
 #include <cuda_runtime_api.h>
 
@@ -120,6 +121,18 @@ options make_mixed_options(const plan& p, int bits) {
   return o;
 }
 
+/// Statistics of as many elements as the name of a shape says; otherwise none.
+options make_statistics(const std::string& shape_name) {
+  options o;
+  if (shape_name.rfind("extent", 0) != 0) return o;
+  const std::vector<float> ones(1000, 1.0f);
+  u8* const copy = device_memory(ones.size() * sizeof(float));
+  require(cudaMemcpy(copy, ones.data(), ones.size() * sizeof(float), cudaMemcpyHostToDevice));
+  const auto* const at = reinterpret_cast<const float*>(copy);
+  o.statistics = {at, at, i64(ones.size()), std::atoi(shape_name.c_str() + 6)};
+  return o;
+}
+
 /// Windows every two elements, 2 x 2 or 3 x 3, on images of 64 x 64.
 void run_max_pool(const std::string& operation, dtype type, int bits) {
   const pool_window window = bits == 2 ? pool_window{} : pool_window{{3, 3}, {2, 2}, {1, 1}};
@@ -162,7 +175,7 @@ struct pooled_shape {
 };
 
 pooled_shape make_shape(const std::string& name) {
-  if (name == "flat") return {{num_elements}, {}};
+  if (name == "flat" || name.rfind("extent", 0) == 0) return {{num_elements}, {}};
   if (name == "features") return {{1024, 1024}, {1, 8}};
   if (name == "sequence") return {{8, 197, 768}, {1, 8, 1}};
   if (name == "channels_last") return {{6, 56, 56, 64}, {1, 8, 8, 1}};
@@ -237,7 +250,7 @@ void run(std::string operation, dtype type, int bits, const std::string& shape_n
   plan p = require(plan::make(c, pooled.shape));
   if (mixed) p = require(plan::make_mixed(c, pooled.shape, u64(bits * p.num_tiles())));
   const i64 n = p.num_elements();
-  const options o = mixed ? make_mixed_options(p, bits) : options{};
+  const options o = mixed ? make_mixed_options(p, bits) : make_statistics(shape_name);
   const std::vector<u8> elements = make_elements(type, n);
   u8* const x = device_memory(elements.size());
   u8* const blob = device_memory(p.size_bytes());

@@ -14,4 +14,5 @@
 #include "furl/block/min_max.cuh"
 #include "furl/block/positives.cuh"
 #include "furl/block/rotated.cuh"
+#include "furl/block/statistics.cuh"
 #include "furl/block/tile.cuh"

@@ -3,8 +3,8 @@
 #pragma once
 
 // Compression in device memory, for callers: start here. compress.hpp has the same calls for host
-// memory, and documents each in full. detail/device/kernels.cuh, decompress_kernels.cuh and
-// rotated_kernels.cuh have what is launched.
+// memory, and documents each in full. detail/device/kernels.cuh and the headers beside
+// it whose names end in kernels.cuh have what is launched.
 //
 // All calls work on the stream that they are given, which may be one that is being captured, and
 // wait for nothing. Only a stash allocates memory, from its allocator. Arguments are checked before
@@ -20,7 +20,9 @@
 #include "furl/detail/device/lines_kernels.cuh"
 #include "furl/detail/device/positives_kernels.cuh"
 #include "furl/detail/device/rotated_kernels.cuh"
+#include "furl/detail/device/statistics_kernels.cuh"
 #include "furl/detail/number.hpp"
+#include "furl/detail/statistics.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 
@@ -37,12 +39,16 @@ status decompress_to(const plan& p, const_bytes blob, values y, random_key key, 
                      const options& o) {
   if (const status s = check_coded(p, y, "y", blob); !s) return s;
   if (const status s = check_element_alignment(y, "y"); !s) return s;
-  if (const status s = check_options_without_ranges(p, o, {bytes_of(y, "y")}); !s) return s;
+  if (const status s = check_no_ranges(o.ranges); !s) return s;
+  if (const status s = check_statistics(p, o.statistics, o.ranges, bytes_of(y, "y")); !s) return s;
+  if (const status s = check_options(p, o, bytes_of(y, "y")); !s) return s;
   if (p.num_elements() == 0) return {};
   return kernel::run_on(stream, o.check_pointers,
                         {{y.data, "y"},
                          {blob.data, "blob"},
                          {o.device_key, "options.device_key"},
+                         {o.statistics.mean, "options.statistics.mean"},
+                         {o.statistics.inverse_deviation, "options.statistics.inverse_deviation"},
                          {o.tile_bits.data, "options.tile_bits"},
                          {o.tile_index.data, "options.tile_index"}},
                         [&] {
@@ -51,6 +57,9 @@ status decompress_to(const plan& p, const_bytes blob, values y, random_key key, 
                             auto* const out = static_cast<decltype(element)*>(y.data);
                             if (p.fills_lines())
                               return kernel::launch_decompress_lines<Architectures, Output>(
+                                  p, o, in, out, key, stream);
+                            if (o.statistics.are_given())
+                              return kernel::launch_decompress_normalised<Architectures, Output>(
                                   p, o, in, out, key, stream);
                             if (p.has_mask())
                               return kernel::launch_decompress_positives<Architectures, Output>(
@@ -79,8 +88,9 @@ status compress(const plan& p, const_values x, bytes blob, random_key key, cudaS
   if (const status s = detail::check_coded(p, x, "x", blob); !s) return s;
   if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
   if (const status s = detail::check_given_ranges(p, o.ranges); !s) return s;
-  if (const status s = detail::check_options(p, o, {blob.data, p.size_bytes(), "blob"}); !s)
-    return s;
+  const detail::named_bytes output = detail::bytes_of(p, blob);
+  if (const status s = detail::check_statistics(p, o.statistics, o.ranges, output); !s) return s;
+  if (const status s = detail::check_options(p, o, output); !s) return s;
   if (p.num_elements() == 0) return {};
   return kernel::run_on(
       stream, o.check_pointers,
@@ -88,6 +98,8 @@ status compress(const plan& p, const_values x, bytes blob, random_key key, cudaS
        {blob.data, "blob"},
        {o.device_key, "options.device_key"},
        {o.ranges.pairs, "options.ranges"},
+       {o.statistics.mean, "options.statistics.mean"},
+       {o.statistics.inverse_deviation, "options.statistics.inverse_deviation"},
        {o.tile_bits.data, "options.tile_bits"},
        {o.tile_index.data, "options.tile_index"}},
       [&] {
@@ -97,6 +109,8 @@ status compress(const plan& p, const_values x, bytes blob, random_key key, cudaS
           auto* const out = static_cast<u8*>(blob.data);
           if (p.fills_lines())
             return kernel::launch_compress_lines<Architectures>(p, o, in, out, key, stream);
+          if (o.statistics.are_given())
+            return kernel::launch_compress_normalised<Architectures>(p, o, in, out, key, stream);
           if (p.has_mask())
             return kernel::launch_compress_positives<Architectures>(
                 p, o, in, static_cast<type*>(nullptr), out, key, stream);

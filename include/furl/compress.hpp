@@ -19,6 +19,7 @@
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
 #include "furl/detail/quantize.hpp"
+#include "furl/detail/statistics.hpp"
 #include "furl/plan.hpp"
 #include "furl/thread_pool.hpp"
 #include "furl/types.hpp"
@@ -42,7 +43,7 @@ namespace furl::host {
 ///        plan.size_bytes() are written, padding included. It must not overlap x.
 /// key  : of the random stream that stochastic rounding and rotations draw from. Give each
 ///        compression a new seed or offset. Nearest rounding does not use it.
-/// o    : the threads; for a mixed plan the bits of each tile; given ranges, if any.
+/// o    : the threads; for a mixed plan the bits of each tile; given ranges or statistics, if any.
 ///
 /// Returns success, or which argument was refused and why; then nothing has been written. Values
 /// are never errors: a group that holds a NaN or an infinity decompresses to NaN, and so does a
@@ -55,6 +56,10 @@ inline status compress(const plan& plan, const_values x, bytes blob, random_key 
       !s)
     return s;
   if (const status s = detail::check_ranges(plan, o.ranges, blob); !s) return s;
+  if (const status s = furl::detail::check_statistics(plan, o.statistics, o.ranges,
+                                                      furl::detail::bytes_of(plan, blob));
+      !s)
+    return s;
   if (plan.num_elements() > 0) detail::compress(plan, x, blob, key, o);
   return {};
 }
@@ -67,8 +72,9 @@ inline status compress(const plan& plan, const_values x, bytes blob, random_key 
 ///        the host or on a device. Any other bytes give some values, but never touch other memory.
 /// y    : in host memory: plan.num_elements() elements of f32, f16 or bf16, whatever type x had, at
 ///        any alignment. All of them are written. It must not overlap the blob.
-/// o    : the threads; for a mixed plan the bits of each tile, as compress had them. Given ranges
-///        are refused: the blob has them in it.
+/// o    : the threads; for a mixed plan the bits of each tile, as compress had them; with the
+///        statistics that compress had, elements are restored, without them normalised ones. Given
+///        ranges are refused: the blob has them in it.
 ///
 /// Returns success, or which argument was refused and why; then nothing has been written.
 inline status decompress(const plan& plan, const_bytes blob, values y, const options& o = {}) {

@@ -7,8 +7,8 @@
 // data, and used for any number of tensors of that shape. As plan_bytes it can be kept beside a
 // blob that outlives the process.
 //
-// Also what most callers can ignore: options of calls for device memory and for host memory, and
-// ranges that are given to compress.
+// Also what most callers can ignore: options of calls for device memory and for host memory, ranges
+// that are given to compress, and statistics to normalise by.
 
 #include "furl/config.hpp"
 #include "furl/detail/cells.hpp"
@@ -48,6 +48,25 @@ struct given_ranges {
   }
 };
 
+/// What a norm layer keeps: means and inverse deviations (FORMAT.md, A14). compress codes
+/// (x - mean) * inverse_deviation in place of x, so that all elements have about the same scale and
+/// no loud token or channel spoils its neighbours. Element i, counted through the tensor, has the
+/// numbers at index (i / extent) mod count. So layer norm has the width as extent and the tokens as
+/// count, batch norm on NCHW the pixels of a plane and the channels, on channels-last 1 and the
+/// channels, group norm the elements of a group and the groups of all samples.
+struct statistics {
+  const float* mean = nullptr;  // `count` numbers; null: 0, as RMS norm has it
+  const float* inverse_deviation =
+      nullptr;     // `count` numbers; null: elements are coded as they are
+  i64 count = 0;   // of each, 1 to 2^31 - 1
+  i64 extent = 0;  // elements in a row that share theirs, at least 1
+
+  /// Whether there are any.
+  FURL_HD constexpr bool are_given() const {
+    return mean != nullptr || inverse_deviation != nullptr || count != 0 || extent != 0;
+  }
+};
+
 /// Options of calls for device memory. All pointers are to device memory, and what they point to
 /// must stay until the call's work on the stream is done.
 struct options {
@@ -63,6 +82,11 @@ struct options {
   const random_key* device_key = nullptr;
   /// For compress: ranges in place of measured ones, read when it runs. Other calls refuse them.
   given_ranges ranges = {};
+  /// For compress: what to normalise elements by. For decompress and decompress_add: what takes
+  /// that back; without, they give normalised values. Read when the call runs, and disjoint from
+  /// what it writes. Not for windows, mixed plans, given ranges or coding::positives. Other calls
+  /// refuse them.
+  furl::statistics statistics = {};
   /// Whether the driver is asked if the stream's device can reach every pointer, one runtime call
   /// for each. Without, memory that it cannot reach is an error of the kernel, as in any kernel.
   bool check_pointers = true;
@@ -83,6 +107,8 @@ struct options {
   const_bytes tile_bits = {};
   /// For compress: ranges in place of measured ones, in host memory. Other calls refuse them.
   given_ranges ranges = {};
+  /// For compress, decompress and decompress_add: as for device memory, in host memory.
+  furl::statistics statistics = {};
 };
 
 }  // namespace v0_2

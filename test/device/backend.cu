@@ -1,85 +1,28 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <cstdint>
-#include <optional>
-
 #include "device/backend.hpp"
 #include "device/buffer.cuh"
 #include "device/library.cuh"
+#include "device/mirror.cuh"
 
 namespace furl::test {
 namespace {
-
-/// A negative count or an unknown type, which the library refuses, has no bytes to copy.
-u64 bytes_of(i64 count, dtype type) {
-  return count < 0 ? 0 : u64(count) * u64(size_bytes(type));
-}
-
-const_values const_view(values v) {
-  return {v.data, v.type, v.num_elements};
-}
-
-/// The device's copy of an array in host memory, made only if the pointer is not null.
-template <class Buffer>
-class mirror {
- public:
-  template <class T>
-  explicit mirror(span<T> host) : mirror(host.data, host.size_bytes(), sizeof(T)) {}
-  mirror(const void* host, u64 size, u64 element_bytes = 1) {
-    if (host == nullptr) return;
-    const u64 misalignment = reinterpret_cast<std::uintptr_t>(host) % 64;
-    buffer_.emplace(size, misalignment / element_bytes * element_bytes);
-    buffer_->write(host);
-  }
-  explicit mirror(const_values v)
-      : mirror(v.data, bytes_of(v.num_elements, v.type), u64(size_bytes(v.type))) {}
-  void* data() const { return buffer_ ? buffer_->data() : nullptr; }
-  template <class T>
-  furl::span<T> view(span<T> host) const {
-    return {static_cast<T*>(data()), host.size};
-  }
-  void copy_back(void* host) const {
-    if (buffer_) buffer_->read(host);
-  }
-
- private:
-  std::optional<Buffer> buffer_;
-};
-using input = mirror<device_input>;    // of what a call reads
-using output = mirror<device_buffer>;  // of what it may write
-
-/// An input and an output, which are one array on the device if they are in host memory.
-class elementwise {
- public:
-  elementwise(const_values x, values y)
-      : in_place_(y.data == x.data),
-        read_(in_place_ ? const_values{nullptr, x.type, 0} : x),
-        written_(in_place_ ? x : const_view(y)) {}
-  const_values input_of(const_values host) const {
-    return {in_place_ ? written_.data() : read_.data(), host.type, host.num_elements};
-  }
-  values output_of(values host) const { return {written_.data(), host.type, host.num_elements}; }
-  void copy_back(values host) const { written_.copy_back(host.data); }
-
- private:
-  bool in_place_;
-  input read_;
-  output written_;
-};
 
 class device_backend final : public backend {
  public:
   const char* name() const override { return "device"; }
 
   status compress(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths,
-                  const given_ranges& ranges) override {
+                  const given_ranges& ranges, const statistics& given) override {
     const input in(x);
     const output out(blob.data, blob.size_bytes);
     const input tile_widths(widths.data, widths.size_bytes);
     const input pairs(span<const float>{ranges.pairs, 2 * ranges.num_pairs});
+    const statistics_copy copy(given);
     const device_buffer index(tile_index_bytes(p));
     options o = options_of(p, widths, tile_widths, index);
+    o.statistics = copy.of_device(given);
     o.ranges = ranges;
     o.ranges.pairs = static_cast<const float*>(pairs.data());
     const status s = furl::compress(p, {in.data(), x.type, x.num_elements},
@@ -90,18 +33,20 @@ class device_backend final : public backend {
   }
 
   status decompress(const plan& p, const_bytes blob, values y, const_bytes widths,
-                    const maybe_key& key) override {
-    return restore(p, blob, y, widths, [&](const_bytes from, furl::values to, const options& o) {
-      return key ? furl::decompress(p, from, to, *key, stream_, o)
-                 : furl::decompress(p, from, to, stream_, o);
-    });
+                    const maybe_key& key, const statistics& given) override {
+    return restore(p, blob, y, widths, given,
+                   [&](const_bytes from, furl::values to, const options& o) {
+                     return key ? furl::decompress(p, from, to, *key, stream_, o)
+                                : furl::decompress(p, from, to, stream_, o);
+                   });
   }
   status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths,
-                        const maybe_key& key) override {
-    return restore(p, blob, y, widths, [&](const_bytes from, furl::values to, const options& o) {
-      return key ? furl::decompress_add(p, from, to, *key, stream_, o)
-                 : furl::decompress_add(p, from, to, stream_, o);
-    });
+                        const maybe_key& key, const statistics& given) override {
+    return restore(p, blob, y, widths, given,
+                   [&](const_bytes from, furl::values to, const options& o) {
+                     return key ? furl::decompress_add(p, from, to, *key, stream_, o)
+                                : furl::decompress_add(p, from, to, stream_, o);
+                   });
   }
 
   status pack(const plan& p, const_bytes codes, bytes blob) override {
@@ -305,13 +250,16 @@ class device_backend final : public backend {
 
   template <class Function>
   status restore(const plan& p, const_bytes blob, values y, const_bytes widths,
-                 const Function& function) {
+                 const statistics& given, const Function& function) {
     const input in(blob.data, blob.size_bytes);
     const output out(const_view(y));
     const input tile_widths(widths.data, widths.size_bytes);
     const device_buffer index(tile_index_bytes(p));
-    const status s = function({in.data(), blob.size_bytes}, {out.data(), y.type, y.num_elements},
-                              options_of(p, widths, tile_widths, index));
+    const statistics_copy copy(given);
+    options o = options_of(p, widths, tile_widths, index);
+    o.statistics = copy.of_device(given);
+    const status s =
+        function({in.data(), blob.size_bytes}, {out.data(), y.type, y.num_elements}, o);
     stream_.wait();
     out.copy_back(y.data);
     return s;

@@ -106,6 +106,9 @@ TEST_F(device_extras, OptionsThatMeanNothingAreRefused) {
     o = {};
     o.ranges = given_ranges::of_tensor(span_at<const float>(32768, 2).data);
     expect(run(o), error::out_of_range, "options.ranges");
+    o = {};
+    o.statistics = {nullptr, span_at<const float>(32768, 2).data, 1, 1};
+    expect(run(o), error::out_of_range, "options.statistics");
   }
 }
 

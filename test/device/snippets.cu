@@ -193,6 +193,39 @@ __global__ void relu_of_sum(furl::blob_layout layout, const float* x, const floa
 }
 // [snippet compress_positives_tile]
 
+// [snippet normalise_tile]
+// Compresses x as layer norm normalises it, a tile for each warp of any one-dimensional grid:
+// furl::statistics_map given({mean, inverse_deviation, tokens, width}).
+__global__ void compress_normalised(furl::blob_layout layout, furl::statistics_map given,
+                                    const float* x, unsigned char* blob, furl::random_key key) {
+  using namespace furl;
+  for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+    const int count = elements_in_tile(layout.num_elements, tile);
+    tile_fragment<float> values;
+    load_tile(x + tile * tile_elements, count, values);
+    normalise_tile(given, tile, count, values);
+    compress_tile(layout, tile, count, values, key, blob);
+  }
+}
+// [snippet normalise_tile]
+
+// [snippet denormalise_tile]
+// Restores what compress_normalised has compressed.
+__global__ void restore_normalised(furl::blob_layout layout, furl::statistics_map given,
+                                   const unsigned char* blob, float* y) {
+  using namespace furl;
+  for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
+    const int count = elements_in_tile(layout.num_elements, tile);
+    coded_tile coded;
+    if (!load_coded_tile(layout, tile, count, blob, coded)) continue;
+    tile_fragment<float> values;
+    for (int row = 0; row < rows_per_tile; ++row) dequantize_row(coded, row, values.word[row]);
+    denormalise_tile(given, tile, count, values);
+    store_tile(y + tile * tile_elements, count, values);
+  }
+}
+// [snippet denormalise_tile]
+
 // [snippet block_compress]
 // Copies x to y and compresses it, in one read.
 template <furl::lfc_path Path>
@@ -268,15 +301,17 @@ std::vector<float> wave(i64 count, int step) {
   return x;
 }
 
-std::vector<u8> compressed(const plan& p, const std::vector<float>& x) {
+std::vector<u8> compressed(const plan& p, const std::vector<float>& x,
+                           const host::options& o = {}) {
   std::vector<u8> blob(static_cast<std::size_t>(p.size_bytes()));
-  EXPECT_TRUE(host::compress(p, x, blob, key).ok());
+  EXPECT_TRUE(host::compress(p, x, blob, key, o).ok());
   return blob;
 }
 
-std::vector<float> restored(const plan& p, const std::vector<u8>& blob) {
+std::vector<float> restored(const plan& p, const std::vector<u8>& blob,
+                            const host::options& o = {}) {
   std::vector<float> y(static_cast<std::size_t>(p.num_elements()));
-  EXPECT_TRUE(host::decompress(p, blob, y, key).ok());
+  EXPECT_TRUE(host::decompress(p, blob, y, key, o).ok());
   return y;
 }
 
@@ -400,6 +435,27 @@ TEST(Snippets, CompressPositivesTile) {
   EXPECT_EQ(blob.bytes(), compressed(p, sum));
   for (float& value : sum) value = value > 0 ? value : 0.0f;
   EXPECT_EQ(y.read_back(), sum);
+}
+
+TEST(Snippets, NormaliseTileAndDenormaliseTile) {
+  const auto x = wave(length, 37);
+  const plan p = *plan::make({}, {length});
+  const std::vector<float> mean = {0.5f, -1.0f, 2.0f};
+  const std::vector<float> inverse = {2.0f, 0.75f, 0.3f};
+  const device_array in(x);
+  const device_array means(mean);
+  const device_array inverses(inverse);
+  const device_buffer blob(p.size_bytes());
+  const device_array<float> y(x.size());
+  for (const i64 extent : {1, 64, 100}) {
+    const statistics_map given({means.as<const float>(), inverses.as<const float>(), 3, extent});
+    compress_normalised<<<2, 128>>>(blob_layout(p), given, in.as<const float>(), blob.data(), key);
+    restore_normalised<<<2, 128>>>(blob_layout(p), given, blob.data(), y.as<float>());
+    host::options o;
+    o.statistics = {mean.data(), inverse.data(), 3, extent};
+    EXPECT_EQ(blob.bytes(), compressed(p, x, o));
+    EXPECT_EQ(y.read_back(), restored(p, blob.bytes(), o));
+  }
 }
 
 TEST(Snippets, BlockCompressAndBlockDecompressAndPoolCells) {

@@ -152,6 +152,41 @@ TEST_F(HostArguments, OptionsOverlapTheOutput) {
   EXPECT_TRUE(memory.intact());
 }
 
+TEST_F(HostArguments, StatisticsThatOverlapOrAreMisaligned) {
+  const float number[] = {1, 1, 1, 1};
+  const auto before = memory.bytes();
+  const u64 size = flat.size_bytes();
+  const auto refused = [&](u8* written, u64 bytes_written, const auto& call) {
+    for (u8* at : {written - 12, written, written + (bytes_written - 4) / 4 * 4}) {
+      const auto* const numbers = reinterpret_cast<const float*>(at);
+      host::options o;
+      o.statistics = {numbers, number, 4, 100};
+      expect_status(call(o), error::overlap, "options.statistics.mean", 0);
+      o.statistics = {number, numbers, 4, 100};
+      expect_status(call(o), error::overlap, "options.statistics.inverse_deviation", 0);
+      o.statistics.mean = nullptr;
+      expect_status(call(o), error::overlap, "options.statistics.inverse_deviation", 0);
+    }
+    host::options o;
+    const auto* const odd = reinterpret_cast<const float*>(reinterpret_cast<const u8*>(number) + 2);
+    o.statistics = {odd, number, 2, 100};
+    expect_status(call(o), error::misaligned, "options.statistics.mean", 0);
+    o.statistics = {number, odd, 2, 100};
+    expect_status(call(o), error::misaligned, "options.statistics.inverse_deviation", 0);
+  };
+  const values array{tensor, dtype::f32, tensor_elements};
+  refused(blob, size, [&](const host::options& o) {
+    return host::compress(flat, array, {blob, size}, {}, o);
+  });
+  refused(tensor, array.size_bytes(), [&](const host::options& o) {
+    return host::decompress(flat, {blob, size}, array, o);
+  });
+  refused(tensor, array.size_bytes(), [&](const host::options& o) {
+    return host::decompress_add(flat, {blob, size}, array, o);
+  });
+  EXPECT_EQ(memory.bytes(), before);
+}
+
 TEST_F(HostArguments, RangesAreForCompressAlone) {
   const float pair[] = {-1.0f, 1.0f};
   const host::options o{nullptr, {}, given_ranges::of_tensor(pair)};

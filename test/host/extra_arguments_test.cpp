@@ -125,6 +125,12 @@ TEST_F(ExtraArguments, OptionsThatMeanNothing) {
   expect(host::measure(flat, at(0), blob, groups, total, o), error::out_of_range, "options.ranges");
   expect(host::squared_ranges(flat, const_bytes{blob}, squared, o), error::out_of_range,
          "options.ranges");
+  o = {};
+  o.statistics = {nullptr, pair, 1, 1};
+  expect(host::measure(flat, at(0), blob, groups, total, o), error::out_of_range,
+         "options.statistics");
+  expect(host::squared_ranges(flat, const_bytes{blob}, squared, o), error::out_of_range,
+         "options.statistics");
 }
 
 }  // namespace

@@ -67,8 +67,10 @@ outputs run_all(backend& engine, dtype type, const extents& window) {
   return out;
 }
 
-/// The same for codes that are decoded with their key: blob, values and sums one behind the other.
-std::vector<u8> run_with_key(backend& engine, dtype type, const codec& c) {
+/// The same for codes that are decoded with their key, of elements as they are or normalised: blob,
+/// values and sums one behind the other.
+std::vector<u8> run_with_key(backend& engine, dtype type, const codec& c,
+                             const statistics& given = {}) {
   const plan p = make_plan(c, {3000});
   auto x = normal_floats(3000, 6);
   for (std::size_t i = 0; i < 1024; ++i) x[i] *= 0x1p-58f;  // subnormal squares, blocks of zeros
@@ -76,10 +78,10 @@ std::vector<u8> run_with_key(backend& engine, dtype type, const codec& c) {
   const auto elements = reference::from_floats(x, type);
   const auto before = reference::from_floats(normal_floats(3000, 7), type);
   const random_key key{1, 2};
-  auto out = compress(engine, p, elements, type, key);
+  auto out = compress(engine, p, elements, type, key, {}, {}, {}, given);
   const auto blob = out;
-  const auto decoded = decompress(engine, p, blob, type, {}, {}, key);
-  const auto added = decompress_add(engine, p, blob, type, before, {}, {}, key);
+  const auto decoded = decompress(engine, p, blob, type, {}, {}, key, given);
+  const auto added = decompress_add(engine, p, blob, type, before, {}, {}, key, given);
   out.insert(out.end(), decoded.begin(), decoded.end());
   out.insert(out.end(), added.begin(), added.end());
   return out;
@@ -153,6 +155,13 @@ class FloatEnvironment : public testing::TestWithParam<bool> {
         for (const codec& c : {rotated_codec(1, window), rotated_codec(2, window),
                                rotated_codec(3, window), rotated_codec(4, window), dithered})
           EXPECT_EQ(run_with_key(changed, type, c), run_with_key(*engine, type, c));
+        dithered.window = {};
+        const float mean[] = {0x1p-130f, 0.3f, -0x1p-124f};
+        const float inverse[] = {0x1p127f, 3.0f, 0x1p-128f};  // of one the deviation is subnormal
+        for (const i64 extent : {1, 100})
+          for (const codec& c : {rotated_codec(2), dithered})
+            EXPECT_EQ(run_with_key(changed, type, c, {mean, inverse, 3, extent}),
+                      run_with_key(*engine, type, c, {mean, inverse, 3, extent}));
         const codec positives = positives_codec(2);
         EXPECT_EQ(run_with_key(changed, type, positives), run_with_key(*engine, type, positives));
         const auto mode = GetParam() ? rounding::stochastic : rounding::nearest;

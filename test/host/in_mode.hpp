@@ -43,19 +43,19 @@ class in_mode final : public backend {
       : inner_(inner), direction_(rounding_direction), flush_(flush) {}
   const char* name() const override { return inner_.name(); }
   status compress(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths,
-                  const given_ranges& ranges) override {
+                  const given_ranges& ranges, const statistics& given) override {
     const mode callers(direction_, flush_);
-    return inner_.compress(p, x, blob, key, widths, ranges);
+    return inner_.compress(p, x, blob, key, widths, ranges, given);
   }
   status decompress(const plan& p, const_bytes blob, values y, const_bytes widths,
-                    const maybe_key& key) override {
+                    const maybe_key& key, const statistics& given) override {
     const mode callers(direction_, flush_);
-    return inner_.decompress(p, blob, y, widths, key);
+    return inner_.decompress(p, blob, y, widths, key, given);
   }
   status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths,
-                        const maybe_key& key) override {
+                        const maybe_key& key, const statistics& given) override {
     const mode callers(direction_, flush_);
-    return inner_.decompress_add(p, blob, y, widths, key);
+    return inner_.decompress_add(p, blob, y, widths, key, given);
   }
   status pack(const plan& p, const_bytes codes, bytes blob) override {
     return inner_.pack(p, codes, blob);

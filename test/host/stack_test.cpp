@@ -120,6 +120,16 @@ TEST(Stack, CallsOfRotatedAndDitheredCodes) {
         expect_little_stack("decompress", [&] { return host::decompress(p, read, out, key); });
         expect_little_stack("decompress_add",
                             [&] { return host::decompress_add(p, read, out, key); });
+        if (!p.has_mask() && !p.has_lfc()) {
+          const float number[] = {0.5f, 1.5f, 2.5f};
+          const host::options o{nullptr, {}, {}, {number, number, 3, 57}};
+          expect_little_stack("compress normalised", [&] {
+            return host::compress(p, {x.data(), type, p.num_elements()}, {blob.data(), blob.size()},
+                                  key, o);
+          });
+          expect_little_stack("decompress_add normalised",
+                              [&] { return host::decompress_add(p, read, out, key, o); });
+        }
         if (!p.has_mask()) continue;
         expect_little_stack("relu", [&] {
           return host::relu(p, {x.data(), type, p.num_elements()}, out, {blob.data(), blob.size()},

@@ -26,12 +26,13 @@ class backend {
   virtual ~backend() = default;
   virtual const char* name() const = 0;
   virtual status compress(const plan& p, const_values x, bytes blob, random_key key,
-                          const_bytes widths = {}, const given_ranges& ranges = {}) = 0;
+                          const_bytes widths = {}, const given_ranges& ranges = {},
+                          const statistics& given = {}) = 0;
   /// By the call without a key if there is none.
   virtual status decompress(const plan& p, const_bytes blob, values y, const_bytes widths = {},
-                            const maybe_key& key = {}) = 0;
+                            const maybe_key& key = {}, const statistics& given = {}) = 0;
   virtual status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths = {},
-                                const maybe_key& key = {}) = 0;
+                                const maybe_key& key = {}, const statistics& given = {}) = 0;
   virtual status pack(const plan& p, const_bytes codes, bytes blob) = 0;
   virtual status unpack(const plan& p, const_bytes blob, bytes codes) = 0;
 

@@ -11,17 +11,17 @@ class host_backend final : public backend {
   explicit host_backend(int num_threads) : pool_(num_threads) {}
   const char* name() const override { return pool_.num_threads() == 1 ? "host" : "host_threads"; }
   status compress(const plan& p, const_values x, bytes blob, random_key key, const_bytes widths,
-                  const given_ranges& ranges) override {
-    return host::compress(p, x, blob, key, {&pool_, widths, ranges});
+                  const given_ranges& ranges, const statistics& given) override {
+    return host::compress(p, x, blob, key, {&pool_, widths, ranges, given});
   }
   status decompress(const plan& p, const_bytes blob, values y, const_bytes widths,
-                    const maybe_key& key) override {
-    const host::options o{&pool_, widths};
+                    const maybe_key& key, const statistics& given) override {
+    const host::options o{&pool_, widths, {}, given};
     return key ? host::decompress(p, blob, y, *key, o) : host::decompress(p, blob, y, o);
   }
   status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths,
-                        const maybe_key& key) override {
-    const host::options o{&pool_, widths};
+                        const maybe_key& key, const statistics& given) override {
+    const host::options o{&pool_, widths, {}, given};
     return key ? host::decompress_add(p, blob, y, *key, o) : host::decompress_add(p, blob, y, o);
   }
   status pack(const plan& p, const_bytes codes, bytes blob) override {

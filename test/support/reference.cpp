@@ -11,6 +11,7 @@
 #include "support/reference_lines.hpp"
 #include "support/reference_positives.hpp"
 #include "support/reference_rotated.hpp"
+#include "support/reference_statistics.hpp"
 
 namespace furl::test::reference {
 namespace {
@@ -197,7 +198,7 @@ std::vector<u8> compress(const problem& p, const std::vector<u8>& x, dtype type,
   if (p.codec.by_lines) return compress_lines(p, x, type, key);
   const layout places = layout_of(p);
   std::vector<u8> blob(places.size, 0);
-  std::vector<float> r = to_floats(x, type);
+  std::vector<float> r = normalised(p, to_floats(x, type));
   const i64 n = i64(r.size());
   if (n > 0 && has_window(p)) {
     const auto lfc = pool(p, r);
@@ -244,6 +245,7 @@ std::vector<float> values_of(const problem& p, const std::vector<u8>& blob, rand
       const volatile float sum = v + load_meta(blob, places.lfc, cell_of(p, i), p);
       v = sum;
     }
+    v = denormalised(p, i, v);
     if (std::isnan(v)) v = value_of(0x7fffffffu);
   }
   return out;

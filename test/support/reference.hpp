@@ -49,9 +49,13 @@ struct problem {
   std::vector<range> ranges = {};  // given ones, of `scope`, or none
   range_scope scope = range_scope::measured;
   int dimension = 0;
+  std::vector<float> mean = {};               // or none
+  std::vector<float> inverse_deviation = {};  // given ones, or none
+  i64 extent = 0;                             // of each
 };
-/// What a call takes for the problem's ranges.
+/// What a call takes for the problem's ranges, and for its statistics.
 given_ranges ranges_of(const problem& p);
+statistics statistics_of(const problem& p);
 
 i64 num_elements(const problem& p);
 bool has_window(const problem& p);

@@ -70,33 +70,35 @@ plan make_plan(const reference::problem& p) {
 
 std::vector<u8> compress(backend& engine, const plan& p, const std::vector<u8>& x, dtype type,
                          random_key key, const std::vector<u8>& widths, misalignment where,
-                         const given_ranges& ranges) {
+                         const given_ranges& ranges, const statistics& given) {
   const guarded_buffer input(x, where.bytes);
   guarded_buffer blob(p.size_bytes());
   return checked(blob, input, [&] {
     return engine.compress(p, {input.data(), type, p.num_elements()}, view(blob), key, widths,
-                           ranges);
+                           ranges, given);
   });
 }
 
 std::vector<u8> decompress(backend& engine, const plan& p, const std::vector<u8>& blob, dtype type,
-                           const std::vector<u8>& widths, misalignment where,
-                           const maybe_key& key) {
+                           const std::vector<u8>& widths, misalignment where, const maybe_key& key,
+                           const statistics& given) {
   const guarded_buffer input(blob);
   guarded_buffer y(tensor_bytes(p, type), where.bytes);
   return checked(y, input, [&] {
-    return engine.decompress(p, view(input), {y.data(), type, p.num_elements()}, widths, key);
+    return engine.decompress(p, view(input), {y.data(), type, p.num_elements()}, widths, key,
+                             given);
   });
 }
 
 std::vector<u8> decompress_add(backend& engine, const plan& p, const std::vector<u8>& blob,
                                dtype type, const std::vector<u8>& before,
                                const std::vector<u8>& widths, misalignment where,
-                               const maybe_key& key) {
+                               const maybe_key& key, const statistics& given) {
   const guarded_buffer input(blob);
   guarded_buffer y(before, where.bytes);
   return checked(y, input, [&] {
-    return engine.decompress_add(p, view(input), {y.data(), type, p.num_elements()}, widths, key);
+    return engine.decompress_add(p, view(input), {y.data(), type, p.num_elements()}, widths, key,
+                                 given);
   });
 }
 
@@ -143,10 +145,12 @@ void expect_as_reference(const reference::problem& p, const std::vector<u8>& x, 
   const auto blob = reference::compress(p, x, type, key);
   const plan made = make_plan(p);
   ASSERT_EQ(made.size_bytes(), blob.size());
+  const statistics given = reference::statistics_of(p);
   for (const auto& engine : backends()) {
     SCOPED_TRACE(engine->name());
-    EXPECT_EQ(compress(*engine, made, x, type, key, p.widths, where, reference::ranges_of(p)),
-              blob);
+    EXPECT_EQ(
+        compress(*engine, made, x, type, key, p.widths, where, reference::ranges_of(p), given),
+        blob);
   }
   for (const dtype out : all_types) {
     const auto before = reference::from_floats(normal_floats(x.size() / 2 + 1, 99), out);
@@ -157,8 +161,9 @@ void expect_as_reference(const reference::problem& p, const std::vector<u8>& x, 
     const maybe_key to_decode = made.needs_key() ? maybe_key(key) : maybe_key();
     for (const auto& engine : backends()) {
       SCOPED_TRACE(std::string(engine->name()) + " to " + name(out));
-      EXPECT_EQ(decompress(*engine, made, blob, out, p.widths, where, to_decode), decoded);
-      EXPECT_EQ(decompress_add(*engine, made, blob, out, y, p.widths, where, to_decode), added);
+      EXPECT_EQ(decompress(*engine, made, blob, out, p.widths, where, to_decode, given), decoded);
+      EXPECT_EQ(decompress_add(*engine, made, blob, out, y, p.widths, where, to_decode, given),
+                added);
     }
   }
 }

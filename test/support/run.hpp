@@ -36,14 +36,15 @@ plan make_plan(const reference::problem& p);
 
 std::vector<u8> compress(backend& engine, const plan& p, const std::vector<u8>& x, dtype type,
                          random_key key, const std::vector<u8>& widths = {},
-                         misalignment where = {}, const given_ranges& ranges = {});
+                         misalignment where = {}, const given_ranges& ranges = {},
+                         const statistics& given = {});
 std::vector<u8> decompress(backend& engine, const plan& p, const std::vector<u8>& blob, dtype type,
                            const std::vector<u8>& widths = {}, misalignment where = {},
-                           const maybe_key& key = {});
+                           const maybe_key& key = {}, const statistics& given = {});
 std::vector<u8> decompress_add(backend& engine, const plan& p, const std::vector<u8>& blob,
                                dtype type, const std::vector<u8>& before,
                                const std::vector<u8>& widths = {}, misalignment where = {},
-                               const maybe_key& key = {});
+                               const maybe_key& key = {}, const statistics& given = {});
 std::vector<u8> pack(backend& engine, const plan& p, const std::vector<u8>& codes,
                      misalignment where = {});
 std::vector<u8> unpack(backend& engine, const plan& p, const std::vector<u8>& blob,

@@ -54,7 +54,8 @@ std::vector<u8> reference_scaled(const scaled_problem& p, const std::vector<floa
     float scale = raw_scale(p, largest, largest_level, given);
     const double reach = static_cast<double>(largest_level) * static_cast<double>(scale);
     // Half a unit in the last place beyond the largest f32 rounds to infinity.
-    const bool poisoned = std::isnan(largest) || !(scale >= 0) || !(reach < 0x1.ffffffp127);
+    const bool negative = given != nullptr && *given < 0;
+    const bool poisoned = std::isnan(largest) || negative || !(reach < 0x1.ffffffp127);
     const bool flat = !poisoned && scale < 0x1p-126f;
     if (poisoned) scale = nan;
     if (flat) scale = 0;

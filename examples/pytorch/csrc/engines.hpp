@@ -60,13 +60,15 @@ struct host_engine {
   explicit host_engine(const at::Tensor&) {}
 
   furl::status compress(const furl::plan& p, const at::Tensor& x, const at::Tensor& blob,
-                        furl::random_key key) const {
+                        furl::random_key key, const furl::statistics& statistics = {}) const {
     if (p.needs_key()) std::memcpy(key_place(p, blob), &key, sizeof key);
-    return furl::host::compress(p, values_of(x), bytes_of(blob), key, {threads_for(x), {}});
+    return furl::host::compress(p, values_of(x), bytes_of(blob), key,
+                                {threads_for(x), {}, {}, statistics});
   }
-  furl::status decompress(const furl::plan& p, const at::Tensor& blob, const at::Tensor& y) const {
+  furl::status decompress(const furl::plan& p, const at::Tensor& blob, const at::Tensor& y,
+                          const furl::statistics& statistics = {}) const {
     return furl::host::decompress(p, bytes_of(blob), values_of(y), key_in(p, blob),
-                                  {threads_for(y), {}});
+                                  {threads_for(y), {}, {}, statistics});
   }
   furl::status decompress_add(const furl::plan& p, const at::Tensor& blob,
                               const at::Tensor& y) const {

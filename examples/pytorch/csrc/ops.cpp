@@ -17,6 +17,8 @@ TORCH_LIBRARY(furl, m) {
 #endif
   m.def("set_next_key(int seed, int offset) -> ()", &furl_torch::set_next_key);
   m.def("decompress(Tensor blob, int[] size, int[] stride, ScalarType dtype, int bits, int[] window, int group) -> Tensor");
+  m.def("compress_tokens(Tensor x, int bits, Tensor mean, Tensor inverse_deviation, int seed, int offset) -> Tensor");
+  m.def("decompress_tokens(Tensor blob, int[] size, ScalarType dtype, int bits, Tensor mean, Tensor inverse_deviation) -> Tensor");
   m.def("decompress_add_(Tensor(a!) y, Tensor blob, int bits, int[] window, int group) -> ()");
   m.def("pack(Tensor codes, int bits) -> Tensor");
   m.def("unpack(Tensor blob, int[] size, int[] stride, ScalarType dtype, int bits) -> Tensor");
@@ -52,9 +54,9 @@ TORCH_LIBRARY_IMPL(furl, Meta, m) {
 // None has a derivative of its own: autograd Functions give them one.
 TORCH_LIBRARY_IMPL(furl, Autograd, m) {
   for (const char* const name :
-       {"compress", "decompress", "decompress_add_", "pack", "unpack", "pack_positive",
-        "restore_positive_", "unpack_levels", "relu", "relu_backward", "dropout", "pack_gelu",
-        "gelu_backward", "max_pool2d", "max_pool2d_backward"})
+       {"compress", "decompress", "decompress_add_", "compress_tokens", "decompress_tokens", "pack",
+        "unpack", "pack_positive", "restore_positive_", "unpack_levels", "relu", "relu_backward",
+        "dropout", "pack_gelu", "gelu_backward", "max_pool2d", "max_pool2d_backward"})
     m.impl(name, torch::CppFunction::makeFallthrough());
 #if TORCH_VERSION_MAJOR >= 2
   for (const char* const name : {"graph_pack", "graph_unpack"})

@@ -63,6 +63,33 @@ struct ops {
     return y;
   }
 
+  /// Rotated codes of x in which every token, the elements along its last dimension, is normalised
+  /// by numbers of its own.
+  static Tensor compress_tokens(const Tensor& x, std::int64_t bits, const Tensor& mean,
+                                const Tensor& inverse_deviation, std::int64_t seed,
+                                std::int64_t offset) {
+    dtype_of(x.scalar_type());
+    TORCH_CHECK(x.is_contiguous(), "furl: x must be contiguous");
+    const Engine engine(x);
+    const furl::plan p = value_plan(x.sizes(), x.strides(), {bits, {}, 0});
+    const Tensor blob = new_blob(p, x);
+    check(engine.compress(p, x, blob, key_of(seed, offset),
+                          statistics_of(x, mean, inverse_deviation)));
+    return blob;
+  }
+
+  static Tensor decompress_tokens(const Tensor& blob, IntArrayRef size, at::ScalarType dtype,
+                                  std::int64_t bits, const Tensor& mean,
+                                  const Tensor& inverse_deviation) {
+    dtype_of(dtype);
+    const Engine engine(blob);
+    const Tensor y = at::empty(size, blob.options().dtype(dtype));
+    const furl::plan p = value_plan(size, y.strides(), {bits, {}, 0});
+    check_blob(p, blob, blob);
+    check(engine.decompress(p, blob, y, statistics_of(y, mean, inverse_deviation)));
+    return y;
+  }
+
   static void decompress_add_(const Tensor& y, const Tensor& blob, std::int64_t bits,
                               IntArrayRef window, std::int64_t group) {
     dtype_of(y.scalar_type());
@@ -190,6 +217,20 @@ struct ops {
   }
 
  private:
+  static furl::statistics statistics_of(const Tensor& x, const Tensor& mean,
+                                        const Tensor& inverse_deviation) {
+    const std::int64_t width = x.dim() > 0 ? x.size(-1) : 1;
+    for (const Tensor& of_tokens : {mean, inverse_deviation}) {
+      TORCH_CHECK(of_tokens.scalar_type() == at::kFloat && of_tokens.is_contiguous() &&
+                      of_tokens.device() == x.device() && of_tokens.numel() * width == x.numel(),
+                  "furl: mean and inverse_deviation must have one float32 for each token, without "
+                  "gaps, on the device of the tensor");
+    }
+    if (x.numel() == 0) return {};
+    return {static_cast<const float*>(mean.data_ptr()),
+            static_cast<const float*>(inverse_deviation.data_ptr()), mean.numel(), width};
+  }
+
   static bool is_code(at::ScalarType type) { return type == at::kByte || type == at::kBool; }
 
   static const furl::codebook& gelu_codebook(std::int64_t bits) {
@@ -244,6 +285,8 @@ void register_ops(Library& m) {
 #endif
   m.impl("decompress", &all::decompress);
   m.impl("decompress_add_", &all::decompress_add_);
+  m.impl("compress_tokens", &all::compress_tokens);
+  m.impl("decompress_tokens", &all::decompress_tokens);
   m.impl("pack", &all::pack);
   m.impl("unpack", &all::unpack);
   m.impl("pack_positive", &all::pack_positive);

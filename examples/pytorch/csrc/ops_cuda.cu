@@ -20,16 +20,21 @@ class device_engine {
       : guard_(x.device()), stream_(at::cuda::getCurrentCUDAStream()) {}
 
   furl::status compress(const furl::plan& p, const Tensor& x, const Tensor& blob,
-                        furl::random_key key) const {
+                        furl::random_key key, const furl::statistics& statistics = {}) const {
     if (p.needs_key()) {
       const Tensor words = blob.narrow(0, std::int64_t(p.size_bytes()), sizeof key).view(at::kLong);
       words.select(0, 0).fill_(std::int64_t(key.seed));
       words.select(0, 1).fill_(std::int64_t(key.offset));
     }
-    return furl::compress(p, values_of(x), bytes_of(blob), key, stream_);
+    furl::options o;
+    o.statistics = statistics;
+    return furl::compress(p, values_of(x), bytes_of(blob), key, stream_, o);
   }
-  furl::status decompress(const furl::plan& p, const Tensor& blob, const Tensor& y) const {
-    return furl::decompress(p, bytes_of(blob), values_of(y), {}, stream_, with_key(p, blob));
+  furl::status decompress(const furl::plan& p, const Tensor& blob, const Tensor& y,
+                          const furl::statistics& statistics = {}) const {
+    furl::options o = with_key(p, blob);
+    o.statistics = statistics;
+    return furl::decompress(p, bytes_of(blob), values_of(y), {}, stream_, o);
   }
   furl::status decompress_add(const furl::plan& p, const Tensor& blob, const Tensor& y) const {
     return furl::decompress_add(p, bytes_of(blob), values_of(y), {}, stream_, with_key(p, blob));

@@ -254,7 +254,8 @@ class compress_saved(saved_tensors_hooks):
                     if len(dimension) == 1 else AS_IS)
         if action in LIMITS:
             need = need._replace(bits=max(need.bits, BOUNDED_BITS))
-        demand = policy.demand_of(need, x, codec.bits, codec.window_of(x.dim()), codec.group)
+        demand = policy.demand_of(need, x, codec.bits, codec.window_of(x.dim()), codec.group,
+                                  normalises=action != saved.POSITIVES)
         return demand._replace(signs=policy.reads_signs(operators))
 
     def _keep(self, x: Tensor, action: int, demand: Demand) -> tuple[saved.Content, Demand]:
@@ -275,6 +276,8 @@ class compress_saved(saved_tensors_hooks):
             return saved.save_shape(x), demand
         if demand.classes is not None:
             return saved.save_logarithms(x, demand, next_key()), demand
+        if demand.normalised:
+            return saved.save_tokens(x, demand, next_key(), LIMITS.get(action)), demand
         if demand.bits == policy.SIGNS:
             return saved.save_signs(x), demand
         return saved.save_values(x, demand, next_key(), action == saved.POSITIVES,

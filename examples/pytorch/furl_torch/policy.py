@@ -31,6 +31,8 @@ POSITIVES = -1  # likewise: those of the output of a ReLU, with the mask and the
 MOST_ROTATED_BITS = 2
 GROUP = 256  # of values that share a minimum and a step, where codes are not rotated
 TOKEN_BITS = 3  # at least, of what norms of tokens save: trained ones have an error of .7 at 2 bits (BERT), .3 at 3
+NORMALISED_TOKEN_BITS = 2  # the same for rotated codes of normalised tokens
+NORMALISED_WIDTH = 128  # of a token at least: its mean and deviation take 64 bits
 LAST_GROUP_BITS = 8  # where no group ends with the token
 MANY_CLASSES = 64  # probabilities of fewer would not be much smaller than their logarithms: these are exact
 # Bits of a channel with fewer values than this. The backward pass of batch norm multiplies what is saved by a mean
@@ -162,6 +164,7 @@ class Demand(NamedTuple):
     by_rows: bool = False  # in the order of the dimensions, also where memory has another
     classes: Optional[int] = None  # codes are of exp(x), which are probabilities along this dimension
     signs: bool = False  # who asks reads no more than what is above 0; joined: somebody does
+    normalised: bool = False  # rotated codes of tokens, each after its own mean and deviation
 
     def joined(self, other: "Demand") -> "Demand":
         """The least that satisfies both."""
@@ -175,7 +178,7 @@ class Demand(NamedTuple):
             return Demand(EXACT, [], 0)
         group = min(more.group, less.group) or max(more.group, less.group)  # rotated if both are
         return Demand(more.bits, more.window if less.window else [], group, more.by_rows or less.by_rows,
-                      more.classes, signs)
+                      more.classes, signs, group == ROTATED and (more.normalised or less.normalised))
 
 
 def rule_of(table: Mapping[str, Rule], name: str) -> Optional[Rule]:
@@ -235,12 +238,16 @@ def _means_of(x: Tensor, window: list[int]) -> int:
     return math.prod(min(width, size) for width, size in zip(window, x.shape))
 
 
-def demand_of(need: Need, x: Tensor, bits: int, window: list[int], group: int) -> Demand:
-    """What to keep of x, with the context's codec where the operator does not need more."""
+def demand_of(need: Need, x: Tensor, bits: int, window: list[int], group: int, normalises: bool = False) -> Demand:
+    """What to keep of x, with the context's codec where the operator does not need more. normalises: whether who
+    compresses can normalise tokens."""
     wanted = max(need.bits, _bits_of_few(x)) if need.channels else need.bits
     if wanted < 0 or wanted == EXACT:
         return Demand(wanted, [], group)
     bits = max(bits, wanted)
+    if need.tokens and normalises and group == ROTATED and bits <= MOST_ROTATED_BITS and x.dim() > 0 \
+            and x.shape[-1] >= NORMALISED_WIDTH:
+        return Demand(max(bits, NORMALISED_TOKEN_BITS), [], ROTATED, not x.is_contiguous(), normalised=True)
     if need.tokens:
         bits, group = max(bits, TOKEN_BITS), group or GROUP  # a rotation would mix tokens
         fitting = _divisor(x.shape[-1], group, 32) if x.dim() > 0 else None

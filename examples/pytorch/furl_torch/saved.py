@@ -19,6 +19,9 @@ from .policy import Demand
  LOGARITHMS) = range(10)
 
 
+LEAST_VARIANCE = 1e-24  # of a token, so that it can be divided by
+
+
 class SavedAsIs:
     """A tensor that passed through. Torch leaves it to hooks to see that nobody modified it."""
 
@@ -204,7 +207,7 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], zeros: bool,
     within the limits: a step is rounded up, so that the largest code may lie beyond the largest value."""
     bits, window, group, by_rows = demand[:4]
     if zeros and group == policy.ROTATED:
-        window, group = [], policy.POSITIVES
+        window, group, by_rows = [], policy.POSITIVES, False  # the mask is in the order of x
     ordered = x.contiguous() if by_rows else x
     stride = dense_stride(ordered)
     blob = ops.compress(ordered, bits, window, group, *key)
@@ -224,6 +227,26 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], zeros: bool,
             ops.restore_positive_(y, signs)
         return y if limits is None else y.clamp_(*limits)
 
+    return SavedBlob(x, blob, unpack, extra_bytes, signs)
+
+
+def save_tokens(x: Tensor, demand: Demand, key: tuple[int, int],
+                limits: Optional[tuple[float, float]]) -> Content:
+    """Compresses x after each of its tokens is normalised: no token has a part of the error of another."""
+    bits = demand.bits
+    ordered = x.contiguous()
+    variance, mean = torch.var_mean(ordered.float(), -1, unbiased=False)
+    inverse = variance.clamp_min_(LEAST_VARIANCE).rsqrt_()
+    blob = ops.compress_tokens(ordered, bits, mean, inverse, *key)
+    signs: Optional[Tensor] = ops.pack_positive(x) if demand.signs else None
+
+    def unpack(s: SavedBlob) -> Tensor:
+        y: Tensor = ops.decompress_tokens(s.blob, s.size, s.dtype, bits, mean, inverse)
+        if y.stride() != s.stride:
+            y = torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=y.device).copy_(y)
+        return y if limits is None else y.clamp_(*limits)
+
+    extra_bytes = tensor_bytes(mean) + tensor_bytes(inverse) + (0 if signs is None else signs.numel())
     return SavedBlob(x, blob, unpack, extra_bytes, signs)
 
 

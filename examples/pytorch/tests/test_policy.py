@@ -110,6 +110,35 @@ def test_tokens_that_do_not_lie_in_a_row_have_groups_of_their_own():
     assert context.stats().compressed.bytes_after == 8192 * 3 // 8 + 64 * 4 + 1024
 
 
+def test_tokens_are_normalised_where_codes_are_rotated():
+    need = policy.TABLE["aten::native_layer_norm"]
+    demand = policy.demand_of(need, torch.empty(64, 128), 1, [], policy.ROTATED, True)
+    assert demand.normalised and demand.bits == 2 and demand.group == policy.ROTATED
+    for shape, bits, group, normalises in [((64, 96), 2, policy.ROTATED, True), ((64, 128), 3, policy.ROTATED, True),
+                                           ((64, 128), 2, 256, True), ((64, 128), 2, policy.ROTATED, False)]:
+        assert not policy.demand_of(need, torch.empty(shape), bits, [], group, normalises).normalised
+    other = policy.demand_of(policy.Need(), torch.empty(64, 128), 2, [], policy.ROTATED)
+    assert demand.joined(other).normalised and other.joined(demand).normalised
+    assert not demand.joined(policy.demand_of(policy.Need(8), torch.empty(64, 128), 2, [], 256)).normalised
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_every_token_has_an_error_of_its_own(dtype):
+    x = loud_token(384).to(dtype)
+    x[5] = 3.0  # a constant one
+    x[6] = 0.0
+    x = x.t().contiguous().t().requires_grad_()
+    with compress_saved(bits=2) as context:
+        y = F.layer_norm(x, (384, ))
+    restored = y.grad_fn._saved_input
+    assert restored.stride() == x.stride() and restored.dtype == dtype
+    error_of = (restored.float() - x.detach().float()).norm(dim=-1) / x.detach().float().norm(dim=-1).clamp_min(1e-9)
+    assert error_of.max() < 0.6 and error_of[5:7].max() < 0.02
+    rows = x.shape[0]
+    tiles = -(-x.numel() // 1024)
+    assert context.stats().compressed.bytes_after == tiles * 256 + -(-tiles * 8 // 16) * 16 + 16 + rows * 8
+
+
 def test_rows_that_no_group_divides_get_eight_bits():
     need = policy.TABLE["aten::native_layer_norm"]
     assert policy.demand_of(need, torch.empty(64, 100), 2, [], 256)[:4] == (8, [], 256, False)
@@ -234,7 +263,7 @@ def test_relu_before_a_layer_keeps_values_and_signs():
         y = x.relu()
         before = context.live.now
         z = y @ weight
-    assert before == 512 and context.live.now == 512 + 4096 // 4 + 16 * 2 + 16  # codes, scales, a key
+    assert before == 512 and context.live.now == 512 + 4096 // 4 + 16 * 4 + 16  # codes, scales and means, a key
     assert context.stats().total.bytes_after == context.live.now
     assert not z.grad_fn._saved_self[y == 0].any()
 

@@ -170,6 +170,14 @@ inline status check_no_ranges(const given_ranges& given) {
   return {error::out_of_range, "options.ranges", i64(given.scope), "are for compress alone"};
 }
 
+/// Of a call that takes neither ranges nor statistics.
+template <class Options>
+status check_nothing_given(const Options& o) {
+  if (const status s = check_no_ranges(o.ranges); !s) return s;
+  if (!o.statistics.are_given()) return {};
+  return {error::out_of_range, "options.statistics", 0, "are for compress and decompress alone"};
+}
+
 inline named_bytes range_bytes(const given_ranges& given) {
   const bool some = given.scope != range_scope::measured;
   return {given.pairs, some ? u64(given.num_pairs) * sizeof(range) : 0, "options.ranges"};
@@ -236,17 +244,7 @@ inline status check_options(const plan& p, const options& o, const named_bytes& 
                      "must not overlap what the call writes");
 }
 
-}  // namespace furl::detail
-
-FURL_HIDDEN_END
-
-#endif
-
-#if !defined(__CUDACC_RTC__)
-
-FURL_HIDDEN_BEGIN
-
-namespace furl::detail {
+// ---- What calls have in common --------------------------------------------------------------
 
 inline constexpr const char* apart_from_outputs = "must not overlap what the call writes";
 
@@ -276,11 +274,11 @@ inline status check_elementwise(const_values input, const_values output, const c
                      "must be the input itself or not overlap it");
 }
 
-/// Options of a call for device memory that takes no ranges, and that writes `outputs`. A call that
-/// does not look at the bits of tiles passes plan{}.
+/// Options of a call for device memory that takes neither ranges nor statistics, and that writes
+/// `outputs`. A call that does not look at the bits of tiles passes plan{}.
 inline status check_options_without_ranges(const plan& p, const options& o,
                                            ::std::initializer_list<named_bytes> outputs) {
-  if (const status s = check_no_ranges(o.ranges); !s) return s;
+  if (const status s = check_nothing_given(o); !s) return s;
   for (const named_bytes& output : outputs)
     if (const status s = check_options(p, o, output); !s) return s;
   return {};

@@ -184,7 +184,7 @@ inline status squared_ranges(const plan& p, const_values x, span<double> squared
 inline status squared_ranges(const plan& p, const_bytes blob, span<double> squared,
                              const options& o = {}) {
   if (const status s = furl::detail::check_ranges_call(p, blob, squared); !s) return s;
-  if (const status s = furl::detail::check_no_ranges(o.ranges); !s) return s;
+  if (const status s = furl::detail::check_nothing_given(o); !s) return s;
   if (const status s =
           detail::check_bits_of_tiles(p, o.tile_bits, furl::detail::bytes_of(squared, "squared"));
       !s)

@@ -207,7 +207,7 @@ void measure_tiles(const plan& p, const void* x, const u8* blob, const_bytes til
 inline status measure(const plan& p, const_values x, const_bytes blob, span<quality> groups,
                       quality* total, const options& o = {}) {
   if (const status s = furl::detail::check_quality(p, x, blob, groups, total); !s) return s;
-  if (const status s = furl::detail::check_no_ranges(o.ranges); !s) return s;
+  if (const status s = furl::detail::check_nothing_given(o); !s) return s;
   for (const furl::detail::named_bytes& output :
        {furl::detail::bytes_of(groups, "groups"), furl::detail::total_bytes(total)})
     if (const status s = detail::check_bits_of_tiles(p, o.tile_bits, output); !s) return s;

@@ -107,11 +107,14 @@ __device__ __forceinline__ void write_line(const float (&values)[4], T* first, i
   const int present = left >= 4 ? 4 : left > 0 ? int(left) : 0;
   if (present == 0) return;
   row_words<T> out;
-  if constexpr (Output == output::accumulate) load_elements(first, 0, present, out);
-  write_row<Output, T>(values, out);
   if (present == 4 && is_vector_aligned(first)) {
-    store_vector<0>(__cvta_generic_to_global(first), out);
+    const u64 at = __cvta_generic_to_global(first);
+    if constexpr (Output == output::accumulate) load_vector<0>(at, out);
+    write_row<Output, T>(values, out);
+    store_vector<0>(at, out);
   } else {
+    if constexpr (Output == output::accumulate) load_elements(first, 0, present, out);
+    write_row<Output, T>(values, out);
     store_elements(first, 0, present, out);
   }
 }

@@ -6,6 +6,7 @@
 // of 1024 values to codes and back.
 
 #if !defined(__CUDACC_RTC__)
+#include <algorithm>
 #include <cstring>
 
 #include "furl/config.hpp"
@@ -57,6 +58,14 @@ inline status check_codebook(const codebook& book, int bits) {
     if (!is_finite(book.level[i]))
       return {error::out_of_range, "book.level", i, "must be finite (by index)"};
   return book.rounding == rounding::nearest ? check_thresholds(book) : check_gaps(book);
+}
+
+/// The largest magnitude of a codebook's levels.
+inline float largest_level(const codebook& book) {
+  u32 bits = 0;
+  for (int i = 0; i < book.num_levels; ++i)
+    bits = (::std::max)(bits, bits_of(book.level[i]) & 0x7fffffffu);
+  return float_of(bits);
 }
 
 /// The same for a plan, whose groups may have scales.
@@ -201,7 +210,7 @@ inline void pack_tiles(const plan& p, const_values x, const codebook& book,
                        furl::span<const float> scales, bytes blob, random_key key,
                        thread_pool* pool) {
   const value_coder coder(book, key);
-  const group_scaler scaler(p, book, scales, blob);
+  const group_scaler scaler(p, furl::detail::largest_level(book), scales, blob);
   const bool is_scaled = p.kind() == plan_kind::scaled;
   if (is_scaled) clear_scale_padding(p, blob);
   with_type(x.type, [&](auto element) {

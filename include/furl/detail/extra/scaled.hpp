@@ -15,7 +15,6 @@
 
 #include "furl/detail/checks.hpp"
 #include "furl/detail/host/tile.hpp"
-#include "furl/extra/codebook.hpp"
 #include "furl/plan.hpp"
 #endif
 
@@ -62,14 +61,6 @@ inline status check_holds_levels(const plan& p) {
   return {error::wrong_plan, "plan", 0, "must come from plan::make_codes or make_scaled"};
 }
 
-/// The largest magnitude of a codebook's levels.
-inline float largest_level(const codebook& book) {
-  u32 bits = 0;
-  for (int i = 0; i < book.num_levels; ++i)
-    bits = (::std::max)(bits, bits_of(book.level[i]) & 0x7fffffffu);
-  return float_of(bits);
-}
-
 /// Scales that are given for a plan's groups. They are not read.
 inline status check_scales(const plan& p, span<const float> scales, const_bytes blob) {
   if (p.kind() != plan_kind::scaled)
@@ -97,10 +88,11 @@ inline status check_scale_values(furl::span<const float> scales) {
 /// Brings the groups of tiles into the range of a codebook's levels, and stores their scales.
 class group_scaler {
  public:
-  /// scales : given ones: for all groups or for each; none: they are measured.
-  group_scaler(const plan& p, const codebook& book, furl::span<const float> scales, bytes blob)
+  /// largest_level : as make_scale takes it.
+  /// scales        : given ones: for all groups or for each; none: they are measured.
+  group_scaler(const plan& p, float largest_level, furl::span<const float> scales, bytes blob)
       : plan_(p),
-        largest_level_(furl::detail::largest_level(book)),
+        largest_level_(largest_level),
         scales_(scales),
         meta_(static_cast<u8*>(blob.data) + p.meta_offset()) {}
 

@@ -16,6 +16,7 @@
 #include "furl/detail/host/positives.hpp"
 #include "furl/detail/host/random.hpp"
 #include "furl/detail/host/rotated.hpp"
+#include "furl/detail/host/statistics.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
 #include "furl/detail/quantize.hpp"
@@ -70,6 +71,7 @@ class compressor {
         key_(key),
         cursor_(p, o.tile_bits),
         given_(p, o.ranges),
+        normaliser_(o.statistics),
         scratch_(scratch),
         lfc_(p, blob_ + p.lfc_offset(), scratch.expanded),
         rotated_(key, p.codec().bits, 1, scratch.rotation) {}
@@ -140,8 +142,8 @@ class compressor {
     return (::std::max)(elements_per_batch(p), p.grid().band_elements());
   }
 
-  /// The tile's elements less their LFC. Absent ones repeat the last, so as not to widen its group,
-  /// or are 0, so as not to add to its block.
+  /// The tile's elements less their LFC, or normalised. Absent ones repeat the last, so as not to
+  /// widen its group, or are 0, so as not to add to its block.
   template <class T>
   const float* residuals(i64 first, int count) {
     if (plan_.fills_lines()) {
@@ -149,12 +151,14 @@ class compressor {
       return scratch_.elements;
     }
     const float* const x = elements<T>(first, count);
-    if (!plan_.has_lfc() && count == tile_elements) return x;
+    if (!plan_.has_lfc() && !normaliser_.is_given() && count == tile_elements) return x;
     float* const r = scratch_.residuals;
     if (plan_.has_lfc()) {
       lfc_.for_each_run(first, count, [x, r](int at, const float* lfc, int length) {
         subtract(x + at, lfc, length, r + at);
       });
+    } else if (normaliser_.is_given()) {
+      normaliser_.normalise(first, count, x, r);
     } else {
       ::std::copy(x, x + count, r);
     }
@@ -186,6 +190,7 @@ class compressor {
   const random_key key_;
   tile_cursor cursor_;
   const range_map given_;
+  const normaliser normaliser_;
   tile_scratch& scratch_;
   lfc_reader lfc_;
   rotated_compressor rotated_;

@@ -13,8 +13,10 @@
 #include "furl/detail/host/positives.hpp"
 #include "furl/detail/host/random.hpp"
 #include "furl/detail/host/rotated.hpp"
+#include "furl/detail/host/statistics.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
+#include "furl/detail/statistics.hpp"
 #include "furl/plan.hpp"
 #include "furl/types.hpp"
 
@@ -28,12 +30,14 @@ template <class T, output Output>
 class decompressor {
  public:
   /// y: all elements, or null if tiles go elsewhere.
-  decompressor(const plan& p, const u8* blob, u8* y, random_key key, const_bytes tile_bits)
+  decompressor(const plan& p, const u8* blob, u8* y, random_key key, const_bytes tile_bits,
+               const statistics& given = {})
       : plan_(p),
         blob_(blob),
         y_(y),
         key_(key),
         cursor_(p, tile_bits),
+        normaliser_(given),
         lfc_(p, blob + p.lfc_offset(), expanded_),
         rotated_(key, p.codec().bits, p.has_mask() ? 2 : 1) {}
 
@@ -60,6 +64,7 @@ class decompressor {
       load_codes(blob_ + cursor_.offset(), cursor_.bits(), codes_);
       dequantize_tile(tile, count, v);
     }
+    if (normaliser_.is_given()) normaliser_.denormalise(first, count, v);
     if (plan_.fills_lines()) {
       for_each_line_part(plan_, tile, count, [this](const line_part& part) {
         put(values_ + part.at, part.present, y_ + part.element * i64(sizeof(T)));
@@ -145,6 +150,7 @@ class decompressor {
   u8* const y_;
   const random_key key_;
   tile_cursor cursor_;
+  const normaliser normaliser_;
   lfc_reader lfc_;
   rotated_decompressor rotated_;
   tile_bytes codes_;
@@ -159,13 +165,16 @@ template <output Output>
 status decompress_to(const plan& p, const_bytes blob, values y, random_key key, const options& o) {
   if (const status s = furl::detail::check_coded(p, y, "y", blob); !s) return s;
   if (const status s = furl::detail::check_no_ranges(o.ranges); !s) return s;
-  if (const status s = check_bits_of_tiles(p, o.tile_bits, {y.data, y.size_bytes(), "y"}); !s)
+  const furl::detail::named_bytes output = furl::detail::bytes_of(y, "y");
+  if (const status s = furl::detail::check_statistics(p, o.statistics, o.ranges, output); !s)
     return s;
+  if (const status s = check_bits_of_tiles(p, o.tile_bits, output); !s) return s;
   if (p.num_elements() == 0) return {};
   with_type(y.type, [&](auto element) {
     compute_shares(p.num_tiles(), o.pool, [&](i64 first, i64 last) {
       decompressor<decltype(element), Output> tiles(p, static_cast<const u8*>(blob.data),
-                                                    static_cast<u8*>(y.data), key, o.tile_bits);
+                                                    static_cast<u8*>(y.data), key, o.tile_bits,
+                                                    o.statistics);
       for (i64 tile = first; tile < last; ++tile) tiles.decompress_tile(tile);
     });
   });
