@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the figures of README.md and FORMAT.md from data in the tree: python3 docs/figures/make.py
 
-Needs matplotlib. The data are demo.csv and host_speed.csv beside this file, bench/counts/counts.csv, and
+Needs matplotlib. The data are demo.csv, gradients.csv and host_speed.csv beside this file, bench/counts/counts.csv, and
 test/data/golden.json, whose blobs hold the layout that is drawn. Each figure carries a digest of them and of
 this file; with --check, nothing is drawn, and a figure of other data is an error.
 """
@@ -17,7 +17,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-DATA = [HERE / "make.py", HERE / "demo.csv", HERE / "host_speed.csv", ROOT / "bench/counts/counts.csv"]
+DATA = [HERE / "make.py", HERE / "demo.csv", HERE / "gradients.csv", HERE / "host_speed.csv", ROOT / "bench/counts/counts.csv"]
 DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in DATA)).hexdigest()
 
 if "--check" in sys.argv:
@@ -262,9 +262,30 @@ def draw_speed():
     save(figure, "speed.png")
 
 
+def draw_gradients():
+    rows = table(HERE / "gradients.csv")
+    shown = {"means": ("DIVISION: means of 8 x 8, min-max", ORANGE), "min-max": ("ActNN: min-max", GREY),
+             "dithered": ("the same bytes, dithered", GREEN), "rotated": ("rotated, after means of 8 x 8", BLUE)}
+    figure, axes = plt.subplots(figsize=(12, 5.6))
+    for codec, (name, colour) in shown.items():
+        points = [(float(row["saved_bytes"]) / 1e6, float(row["error"]), row["bits"]) for row in rows if row["codec"] == codec]
+        axes.plot([p[0] for p in points], [p[1] for p in points], "o-", color=colour, linewidth=2.5, markersize=9, label=name)
+        for megabytes, error, bits in points:
+            axes.annotate(bits, (megabytes, error), xytext=(8, 6), textcoords="offset points", color=colour, weight="bold")
+    axes.set_yscale("log")
+    axes.set_xlabel("kept for the backward pass, MB a step (numbers: bits of a code)")
+    axes.set_title("Squared error of the gradient, in parts of its square", fontsize=16, loc="left", weight="bold")
+    axes.grid(axis="y", color=PALE)
+    axes.legend(frameon=False, loc="upper right")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    save(figure, "gradients.png")
+
+
 if __name__ == "__main__":
     check_layout()
     draw_blob()
     draw_tile()
     draw_demo()
+    draw_gradients()
     draw_speed()

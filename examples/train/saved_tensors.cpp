@@ -94,8 +94,10 @@ void saver::begin_step() {
 
 saved_tensor saver::save(const tensor& x, const buffer<float>& channel_ranges,
                          const mask_loader& mask) {
-  // A rotation spreads its error over zeros too. Other codecs have them among their values.
-  const bool needs_mask = scheme_.codec.coding == furl::coding::rotated;
+  // A rotation spreads its error over zeros too, and so does dither. Other codecs have them among
+  // their values.
+  const bool needs_mask = scheme_.codec.coding == furl::coding::rotated ||
+                          scheme_.codec.rounding == furl::rounding::dithered;
   const mask_loader used_mask = needs_mask ? mask : nullptr;
   if (auto kept = find(x)) return {x.shape, std::move(kept), used_mask};
   saved_tensor s = scheme_.folds() ? keep(x, fold(x, channel_ranges)) : save_exact(x);
