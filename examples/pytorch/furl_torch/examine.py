@@ -179,7 +179,11 @@ def describe(kept: saved.Saved) -> str:
     if bits in (policy.EXACT, policy.SHAPE, policy.SIGNS):
         return {policy.EXACT: "packed, exact", policy.SHAPE: "shape", policy.SIGNS: "signs"}[bits]
     means = f", means of {' x '.join(str(w) for w in window[2:])}" if window else ""
-    return f"{bits} bits rotated{means}" if group == policy.ROTATED else f"{bits} bits in groups of {group}{means}"
+    if group != policy.ROTATED:
+        return f"{bits} bits in groups of {group}{means}"
+    if isinstance(kept.content, saved.SavedBlob) and kept.content.has_mask():
+        means = ", mean of positives"
+    return f"{bits} bits rotated{', normalised' if kept.demand.normalised else means}"
 
 
 def planned(note: Note) -> Demand:

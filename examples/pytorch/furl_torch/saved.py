@@ -73,6 +73,10 @@ class SavedBlob:
         self.dtype = x.dtype
         self.unpack = unpack
 
+    def has_mask(self) -> bool:
+        """Whether the signs are a part of the blob."""
+        return self.signs is not None and 0 < self.signs.data_ptr() - self.blob.data_ptr() < self.blob.numel()
+
     def restore(self) -> Tensor:
         """A tensor of the same shape, strides and dtype, made anew."""
         return self.unpack(self)
