@@ -47,7 +47,8 @@ namespace furl::host {
 ///
 /// Returns success, or which argument was refused and why; then nothing has been written. Values
 /// are never errors: a group that holds a NaN or an infinity decompresses to NaN, and so does a
-/// group of finite elements whose range is beyond the largest f32.
+/// group of finite elements whose range is beyond the largest f32. (With coding::positives only
+/// what is above 0 does: a NaN, which is not, becomes 0.)
 inline status compress(const plan& plan, const_values x, bytes blob, random_key key,
                        const options& o = {}) {
   if (const status s = furl::detail::check_coded(plan, x, "x", blob); !s) return s;

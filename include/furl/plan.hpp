@@ -84,8 +84,8 @@ struct options {
   given_ranges ranges = {};
   /// For compress: what to normalise elements by. For decompress and decompress_add: what takes
   /// that back; without, they give normalised values. Read when the call runs, and disjoint from
-  /// what it writes. Not for windows, mixed plans, given ranges or coding::positives. Other calls
-  /// refuse them.
+  /// what it writes. Not for windows, mixed plans, given ranges, filled lines or
+  /// coding::positives. Other calls refuse them.
   furl::statistics statistics = {};
   /// Whether the driver is asked if the stream's device can reach every pointer, one runtime call
   /// for each. Without, memory that it cannot reach is an error of the kernel, as in any kernel.
@@ -131,7 +131,8 @@ struct codec {
   furl::coding coding = coding::min_max;
   /// Whether no group holds elements of two lines, which are the elements along the last dimension:
   /// lines are filled up to whole groups (FORMAT.md, A15). For uniform min-max codes without a
-  /// window. Where lines must be filled, block functions and given ranges do not take the plan.
+  /// window. Where lines must be filled, no block functions, given ranges, statistics, nor
+  /// calls that measure or allocate bits take the plan.
   bool by_lines = false;
 };
 

@@ -59,8 +59,8 @@ void run(const plan& p, const u8* data, std::size_t size) {
   const host::options o{nullptr, widths};
   std::vector<float> y(n);
   std::vector<f16> half(n);
-  require(bool(host::decompress(p, {view.data, view.size_bytes}, y, o)));
-  require(bool(host::decompress_add(p, {view.data, view.size_bytes}, half, o)));
+  require(bool(host::decompress(p, {view.data, view.size_bytes}, y, random_key{1, 2}, o)));
+  require(bool(host::decompress_add(p, {view.data, view.size_bytes}, half, random_key{1, 2}, o)));
   require(bool(host::compress(p, y, view, {1, 2}, o)));
 }
 

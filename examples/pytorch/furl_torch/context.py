@@ -68,6 +68,8 @@ def _checked(codec: Override) -> Optional[Codec]:
     codec = Codec(bits=codec) if isinstance(codec, int) else codec
     if codec.window < 1:
         raise ValueError(f"window is {codec.window}: must be at least 1")
+    if codec.group < 0:
+        raise ValueError(f"group is {codec.group}: must not be negative")
     for rank in (1, 4):
         x = torch.empty([1] * rank, device="meta")
         try:
@@ -276,7 +278,7 @@ class compress_saved(saved_tensors_hooks):
             return saved.save_shape(x), demand
         if demand.classes is not None:
             return saved.save_logarithms(x, demand, next_key()), demand
-        if demand.normalised:
+        if demand.token:
             return saved.save_tokens(x, demand, next_key(), LIMITS.get(action)), demand
         if demand.bits == policy.SIGNS:
             return saved.save_signs(x), demand

@@ -181,9 +181,9 @@ def describe(kept: saved.Saved) -> str:
     means = f", means of {' x '.join(str(w) for w in window[2:])}" if window else ""
     if group != policy.ROTATED:
         return f"{bits} bits in groups of {group}{means}"
-    if isinstance(kept.content, saved.SavedBlob) and kept.content.has_mask():
+    if isinstance(kept.content, saved.SavedBlob) and kept.content.has_mask:
         means = ", mean of positives"
-    return f"{bits} bits rotated{', normalised' if kept.demand.normalised else means}"
+    return f"{bits} bits rotated{', normalised' if kept.demand.token else means}"
 
 
 def planned(note: Note) -> Demand:

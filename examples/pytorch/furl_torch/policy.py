@@ -27,7 +27,7 @@ Rule = Union[Need, Mapping[int, Need]]  # for all that it saves, or by position 
 OUTPUT = -1    # position of outputs
 OTHERS = -2    # of all arguments that the rule does not name
 ROTATED = 0  # in place of a group's size: rotated codes, whose error is that of one bit more
-POSITIVES = -1  # likewise: those of the output of a ReLU, with the mask and the mean of what is above 0
+ROTATED_POSITIVES = -1  # likewise: those of the output of a ReLU, with the mask and the mean of what is above 0
 MOST_ROTATED_BITS = 2
 GROUP = 256  # of values that share a minimum and a step, where codes are not rotated
 # At least, of what norms of tokens save. Trained ones (BERT) have an error of .7 at 2 bits and .3 at 3, and with rotated
@@ -165,7 +165,7 @@ class Demand(NamedTuple):
     by_rows: bool = False  # in the order of the dimensions, also where memory has another
     classes: Optional[int] = None  # codes are of exp(x), which are probabilities along this dimension
     signs: bool = False  # who asks reads no more than what is above 0; joined: somebody does
-    normalised: bool = False  # rotated codes of tokens, each after its own mean and deviation
+    token: int = 0  # elements that are normalised by their own mean and deviation before they are rotated; 0: none are
 
     def joined(self, other: "Demand") -> "Demand":
         """The least that satisfies both."""
@@ -178,8 +178,12 @@ class Demand(NamedTuple):
         if more.classes != less.classes:
             return Demand(EXACT, [], 0)
         group = min(more.group, less.group) or max(more.group, less.group)  # rotated if both are
-        return Demand(more.bits, more.window if less.window else [], group, more.by_rows or less.by_rows,
-                      more.classes, signs, group == ROTATED and (more.normalised or less.normalised))
+        by_rows = more.by_rows or less.by_rows
+        token = min(more.token, less.token) or max(more.token, less.token)
+        if token and max(more.token, less.token) % token:  # neither is whole tokens of the other
+            return Demand(max(more.bits, LAST_GROUP_BITS), [], group or GROUP, by_rows, signs=signs)
+        return Demand(more.bits, more.window if less.window and not token else [], group, by_rows, more.classes, signs,
+                      token if group == ROTATED else 0)
 
 
 def rule_of(table: Mapping[str, Rule], name: str) -> Optional[Rule]:
@@ -248,7 +252,7 @@ def demand_of(need: Need, x: Tensor, bits: int, window: list[int], group: int, n
     bits = max(bits, wanted)
     if need.tokens and normalises and group == ROTATED and bits <= MOST_ROTATED_BITS and x.dim() > 0 \
             and x.shape[-1] >= NORMALISED_WIDTH:
-        return Demand(max(bits, TOKEN_BITS), [], ROTATED, not x.is_contiguous(), normalised=True)
+        return Demand(max(bits, TOKEN_BITS), [], ROTATED, not x.is_contiguous(), token=x.shape[-1])
     if need.tokens:
         bits, group = max(bits, TOKEN_BITS), group or GROUP  # a rotation would mix tokens
         fitting = _divisor(x.shape[-1], group, 32) if x.dim() > 0 else None

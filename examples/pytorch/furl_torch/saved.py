@@ -19,7 +19,7 @@ from .policy import Demand
  LOGARITHMS) = range(10)
 
 
-LEAST_VARIANCE = 1e-24  # of a token, so that it can be divided by
+LEAST_VARIANCE = 1e-24  # of a token, and 1 over the largest: so that deviations can be divided by
 
 
 class SavedAsIs:
@@ -61,21 +61,18 @@ class SavedCast:
 class SavedBlob:
     """A tensor that `unpack` makes of a blob."""
 
-    __slots__ = ("blob", "signs", "size", "stride", "dtype", "num_bytes", "unpack")
+    __slots__ = ("blob", "signs", "has_mask", "size", "stride", "dtype", "num_bytes", "unpack")
 
     def __init__(self, x: Tensor, blob: Tensor, unpack: Callable[["SavedBlob"], Tensor],
-                 extra_bytes: int = 0, signs: Optional[Tensor] = None) -> None:
+                 extra_bytes: int = 0, signs: Optional[Tensor] = None, has_mask: bool = False) -> None:
         self.num_bytes = blob.numel() + extra_bytes
         self.blob = blob
         self.signs = signs  # a mask of what is above 0
+        self.has_mask = has_mask  # whether that is a part of the blob
         self.size = x.shape
         self.stride = dense_stride(x)
         self.dtype = x.dtype
         self.unpack = unpack
-
-    def has_mask(self) -> bool:
-        """Whether the signs are a part of the blob."""
-        return self.signs is not None and 0 < self.signs.data_ptr() - self.blob.data_ptr() < self.blob.numel()
 
     def restore(self) -> Tensor:
         """A tensor of the same shape, strides and dtype, made anew."""
@@ -211,13 +208,13 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], zeros: bool,
     within the limits: a step is rounded up, so that the largest code may lie beyond the largest value."""
     bits, window, group, by_rows = demand[:4]
     if zeros and group == policy.ROTATED:
-        window, group, by_rows = [], policy.POSITIVES, False  # the mask is in the order of x
+        window, group, by_rows = [], policy.ROTATED_POSITIVES, False  # the mask is in the order of x
     ordered = x.contiguous() if by_rows else x
     stride = dense_stride(ordered)
     blob = ops.compress(ordered, bits, window, group, *key)
     signs: Optional[Tensor] = None
     extra_bytes = 0
-    if group == policy.POSITIVES:
+    if group == policy.ROTATED_POSITIVES:
         signs = _mask_in(blob, x.numel())
     elif zeros or demand.signs:
         signs = ops.pack_positive(x)
@@ -227,25 +224,26 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], zeros: bool,
         y = ops.decompress(s.blob, s.size, stride, s.dtype, bits, window, group)
         if stride != s.stride:
             y = torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=y.device).copy_(y)
-        if zeros and group != policy.POSITIVES:
+        if zeros and group != policy.ROTATED_POSITIVES:
             ops.restore_positive_(y, signs)
         return y if limits is None else y.clamp_(*limits)
 
-    return SavedBlob(x, blob, unpack, extra_bytes, signs)
+    return SavedBlob(x, blob, unpack, extra_bytes, signs, group == policy.ROTATED_POSITIVES)
 
 
 def save_tokens(x: Tensor, demand: Demand, key: tuple[int, int],
                 limits: Optional[tuple[float, float]]) -> Content:
     """Compresses x after each of its tokens is normalised: no token has a part of the error of another."""
     bits = demand.bits
-    ordered = x.contiguous()
-    variance, mean = torch.var_mean(ordered.float(), -1, unbiased=False)
-    inverse = variance.clamp_min_(LEAST_VARIANCE).rsqrt_()
-    blob = ops.compress_tokens(ordered, bits, mean, inverse, *key)
+    tokens = x.contiguous().view(-1, demand.token)
+    size = tokens.shape
+    variance, mean = torch.var_mean(tokens.float(), -1, unbiased=False)
+    inverse = variance.clamp_(LEAST_VARIANCE, 1 / LEAST_VARIANCE).rsqrt_()
+    blob = ops.compress_tokens(tokens, bits, mean, inverse, *key)
     signs: Optional[Tensor] = ops.pack_positive(x) if demand.signs else None
 
     def unpack(s: SavedBlob) -> Tensor:
-        y: Tensor = ops.decompress_tokens(s.blob, s.size, s.dtype, bits, mean, inverse)
+        y: Tensor = ops.decompress_tokens(s.blob, size, s.dtype, bits, mean, inverse).view(s.size)
         if y.stride() != s.stride:
             y = torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=y.device).copy_(y)
         return y if limits is None else y.clamp_(*limits)

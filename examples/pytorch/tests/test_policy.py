@@ -113,13 +113,16 @@ def test_tokens_that_do_not_lie_in_a_row_have_groups_of_their_own():
 def test_tokens_are_normalised_where_codes_are_rotated():
     need = policy.TABLE["aten::native_layer_norm"]
     demand = policy.demand_of(need, torch.empty(64, 128), 1, [], policy.ROTATED, True)
-    assert demand.normalised and demand.bits == 3 and demand.group == policy.ROTATED
+    assert demand.token == 128 and demand.bits == 3 and demand.group == policy.ROTATED
     for shape, bits, group, normalises in [((64, 96), 2, policy.ROTATED, True), ((64, 128), 3, policy.ROTATED, True),
                                            ((64, 128), 2, 256, True), ((64, 128), 2, policy.ROTATED, False)]:
-        assert not policy.demand_of(need, torch.empty(shape), bits, [], group, normalises).normalised
+        assert not policy.demand_of(need, torch.empty(shape), bits, [], group, normalises).token
     other = policy.demand_of(policy.Need(), torch.empty(64, 128), 2, [], policy.ROTATED)
-    assert demand.joined(other).normalised and other.joined(demand).normalised
-    assert not demand.joined(policy.demand_of(policy.Need(8), torch.empty(64, 128), 2, [], 256)).normalised
+    assert demand.joined(other).token == other.joined(demand).token == 128
+    assert not demand.joined(policy.demand_of(policy.Need(8), torch.empty(64, 128), 2, [], 256)).token
+    wider, odd = demand._replace(token=768), demand._replace(token=200)
+    assert demand.joined(wider).token == wider.joined(demand).token == 128
+    assert demand.joined(odd)[:3] == (8, [], 256) and not demand.joined(odd).token
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -137,6 +140,29 @@ def test_every_token_has_an_error_of_its_own(dtype):
     rows = x.shape[0]
     tiles = -(-x.numel() // 1024)
     assert context.stats().compressed.bytes_after == tiles * 384 + -(-tiles * 8 // 16) * 16 + 16 + rows * 8
+
+
+def test_heads_that_are_normalised_have_errors_of_their_own():
+    h = torch.randn(16, 768)
+    h.view(16, 6, 128)[:, 2] *= 50
+    h.requires_grad_()
+    with compress_saved(bits=2):
+        first = F.layer_norm(h, (768, ))
+        second = F.layer_norm(h.view(16, 6, 128), (128, ))
+        third = F.leaky_relu(h.view(-1))
+    for node in (first.grad_fn, second.grad_fn):
+        restored = node._saved_input.reshape(16, 6, 128)
+        exact = h.detach().view(16, 6, 128)
+        assert ((restored - exact).norm(dim=-1) / exact.norm(dim=-1)).max() < 0.3
+    del third
+
+
+def test_huge_tokens_stay_finite():
+    x = (torch.randn(16, 256) * 1e30).requires_grad_()
+    with compress_saved(bits=2):
+        y = F.layer_norm(x, (256, ))
+    restored = y.grad_fn._saved_input
+    assert torch.isfinite(restored).all()
 
 
 def test_rows_that_no_group_divides_get_eight_bits():

@@ -39,7 +39,7 @@ struct tile_place {
 /// What a kernel needs of a plan: where the parts of the blob are, and how they are coded.
 struct blob_layout {
   i64 num_elements = 0;             // of the tensor
-  i64 num_tiles = 0;                // of it
+  i64 num_tiles = 0;                // of its codes
   u64 meta_offset = 0;              // bytes from the blob's base, as those that follow
   u64 meta_end = 0;                 // where padding begins
   u64 lfc_offset = 0;               // where the LFC begins
@@ -61,7 +61,9 @@ struct blob_layout {
         meta_offset(p.meta_offset()),
         meta_end(p.meta_end()),
         lfc_offset(p.lfc_offset()),
-        lfc_end(lfc_offset + u64(p.num_cells()) * u64(furl::size_bytes(p.codec().meta))),
+        lfc_end(p.has_mask()
+                    ? p.size_bytes()
+                    : lfc_offset + u64(p.num_cells()) * u64(furl::size_bytes(p.codec().meta))),
         size_bytes(p.size_bytes()),
         bits(p.codec().bits),
         group(p.codec().group),
@@ -148,12 +150,13 @@ struct block_layout : blob_layout {
 
   block_layout() = default;
 #if !defined(__CUDACC_RTC__)
-  /// Of a plan that make or make_mixed has made, and that does not fill lines (codec.by_lines),
-  /// which without NDEBUG is asserted. A mixed plan needs options with its tile_bits and
-  /// tile_index, which the kernel reads: without NDEBUG, this is asserted.
+  /// Of a plan that make or make_mixed has made, without filled lines (codec.by_lines) and not for
+  /// positives, whose kernels take a blob_layout: without NDEBUG this is asserted. A mixed plan
+  /// needs options with its tile_bits and tile_index, which the kernel reads: without NDEBUG, this
+  /// is asserted.
   FURL_HIDDEN explicit constexpr block_layout(const plan& p, const options& o = {})
       : blob_layout(p, o) {
-    assert(!p.fills_lines());
+    assert(!p.fills_lines() && !p.has_mask());
     assert(bits != 0 || num_tiles == 0 || (tile_bits != nullptr && tile_index != nullptr));
     if (p.has_lfc() && p.num_elements() > 0) {
       means = choose_lfc_source(p.grid(), p.is_rotated() ? sizeof(small_rotation_storage) : 0);

@@ -91,9 +91,9 @@ class statistics_map {
   }
 
  private:
-  /// How far an end that is `left` away lies behind the start of the last `near` before it.
-  FURL_HD static constexpr u32 distance_to(u64 left, u32 near) {
-    return left < near ? u32(near - left) : 0;
+  /// How far an end that is `left` away lies behind the start of the last `reach` before it.
+  FURL_HD static constexpr u32 distance_to(u64 left, u32 reach) {
+    return left < reach ? u32(reach - left) : 0;
   }
 
   divisor64 extent_;

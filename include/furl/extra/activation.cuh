@@ -150,8 +150,8 @@ status launch_dropout(const plan& codes, const_values x, double p, values y, byt
 ///        fast.
 /// y    : device, as many elements of x's dtype, aligned likewise; x itself, or disjoint from it.
 /// blob : device, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
-/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
-/// argument.
+/// Options for tiles, ranges and statistics are refused. Errors: see status; nothing is launched
+/// for a bad argument.
 template <class Architectures = kernel::architectures>
 status relu(const plan& p, const_values x, values y, bytes blob, cudaStream_t stream,
             const options& o = {}) {
@@ -184,8 +184,8 @@ status relu(const plan& p, const_values x, values y, bytes blob, cudaStream_t st
 /// y    : device, as many elements of x's dtype, aligned likewise; x itself, or disjoint from it.
 /// blob : device, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
 /// key  : of the random stream; options.device_key takes its place.
-/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
-/// argument.
+/// Options for tiles, ranges and statistics are refused. Errors: see status; nothing is launched
+/// for a bad argument.
 template <class Architectures = kernel::architectures>
 status relu(const plan& p, const_values x, values y, bytes blob, random_key key,
             cudaStream_t stream, const options& o = {}) {
@@ -216,8 +216,8 @@ status relu(const plan& p, const_values x, values y, bytes blob, random_key key,
 /// x   : device, any number of elements of any dtype, aligned to one element; to four, it is fast.
 /// y   : device, as many elements of x's dtype, aligned likewise; x itself, or disjoint from it.
 /// key : of the random stream; options.device_key takes its place.
-/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
-/// argument.
+/// Options for tiles, ranges and statistics are refused. Errors: see status; nothing is launched
+/// for a bad argument.
 template <class Architectures = kernel::architectures>
 status dropout(const_values x, double p, values y, random_key key, cudaStream_t stream,
                const options& o = {}) {

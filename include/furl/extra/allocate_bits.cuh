@@ -119,8 +119,8 @@ inline status check_index_call(const plan& p, const_bytes tile_bits, bytes index
 /// x       : device, plan.num_elements() elements of any dtype, aligned to one element; to four, it
 ///           is fast.
 /// squared : device, plan.num_tiles() numbers, disjoint from x.
-/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
-/// argument.
+/// Options for tiles, ranges and statistics are refused. Errors: see status; nothing is launched
+/// for a bad argument.
 template <class Architectures = kernel::architectures>
 status squared_ranges(const plan& p, const_values x, span<double> squared, cudaStream_t stream,
                       const options& o = {}) {
@@ -180,8 +180,8 @@ status squared_ranges(const plan& p, const_bytes blob, span<double> squared, cud
 
 /// Makes sensitivities of tiles of those of equal parts of the tensor, on a stream. As
 /// furl::host::expand_sensitivity, with the same results, and both arrays in device memory.
-/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
-/// argument.
+/// Options for tiles, ranges and statistics are refused. Errors: see status; nothing is launched
+/// for a bad argument.
 template <class Architectures = kernel::architectures>
 status expand_sensitivity(const plan& p, span<const float> of_parts, span<float> of_tiles,
                           cudaStream_t stream, const options& o = {}) {
@@ -213,8 +213,8 @@ constexpr u64 allocation_workspace_bytes(i64 num_tiles) {
 /// tile_bits     : device, one byte per tile, disjoint from the others.
 /// workspace     : device, allocation_workspace_bytes(number of tiles) bytes or more, aligned to 8,
 ///                 disjoint from the others. It serves one call at a time.
-/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
-/// argument.
+/// Options for tiles, ranges and statistics are refused. Errors: see status; nothing is launched
+/// for a bad argument.
 template <class Architectures = kernel::architectures>
 status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
                      span<const double> squared_range, bytes tile_bits, bytes workspace,
@@ -260,8 +260,8 @@ status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
 /// p         : from plan::make_mixed.
 /// tile_bits : device, plan.num_tiles() bytes, each 1..8, which cannot be checked without waiting.
 /// index     : device, tile_index_bytes(plan) bytes or more, aligned to 8, disjoint from tile_bits.
-/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
-/// argument.
+/// Options for tiles, ranges and statistics are refused. Errors: see status; nothing is launched
+/// for a bad argument.
 template <class Architectures = kernel::architectures>
 status index_tiles(const plan& p, const_bytes tile_bits, bytes index, cudaStream_t stream,
                    const options& o = {}) {

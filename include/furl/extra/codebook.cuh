@@ -117,8 +117,8 @@ inline status check_pack(const plan& p, const_values x, const codebook& book, by
 /// book : in host memory; the call copies it.
 /// blob : device, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x.
 /// key  : of the random stream; options.device_key takes its place.
-/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
-/// argument.
+/// Options for tiles, ranges and statistics are refused. Errors: see status; nothing is launched
+/// for a bad argument.
 template <class Architectures = kernel::architectures>
 status pack(const plan& p, const_values x, const codebook& book, bytes blob, random_key key,
             cudaStream_t stream, const options& o = {}) {
@@ -165,8 +165,8 @@ status pack(const plan& p, const_values x, const codebook& book, span<const floa
 /// book : in host memory; the call copies it.
 /// y    : device, plan.num_elements() elements of any dtype, aligned to one element; to four, it is
 ///        fast. All of them are written; disjoint from the blob.
-/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
-/// argument.
+/// Options for tiles, ranges and statistics are refused. Errors: see status; nothing is launched
+/// for a bad argument.
 template <class Architectures = kernel::architectures>
 status unpack(const plan& p, const_bytes blob, const codebook& book, values y, cudaStream_t stream,
               const options& o = {}) {
@@ -193,8 +193,8 @@ status unpack(const plan& p, const_bytes blob, const codebook& book, values y, c
 ///        fast.
 /// out  : device, as many elements of g's dtype, aligned likewise: g itself, or disjoint from it.
 ///        Disjoint from the blob.
-/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
-/// argument.
+/// Options for tiles, ranges and statistics are refused. Errors: see status; nothing is launched
+/// for a bad argument.
 template <class Architectures = kernel::architectures>
 status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, const_values g,
                        values out, cudaStream_t stream, const options& o = {}) {

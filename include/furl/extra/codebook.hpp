@@ -95,7 +95,8 @@ namespace host {
 
 /// Codes the values of x by a codebook. With a plan from plan::make_scaled the scale of a group is
 /// its largest magnitude over that of the levels, and is stored in the blob. A NaN or an infinity
-/// turns its group into NaN.
+/// turns its group into NaN; so does a scale that, as it is stored, leaves f32 times the largest
+/// level.
 /// p    : from plan::make_codes or make_scaled.
 /// x    : host, plan.num_elements() elements of any dtype, at any alignment.
 /// book : has at most 2^bits levels for a plan of `bits` bits; not all are 0 if there are scales.

@@ -99,8 +99,8 @@ __global__ void __launch_bounds__(block_threads, 4)
 /// x    : device, p.num_inputs() elements of any dtype, aligned to one element.
 /// y    : device, p.num_outputs() elements of x's dtype, aligned to one element, disjoint from x.
 /// blob : device, p.codes().size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
-/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
-/// argument.
+/// Options for tiles, ranges and statistics are refused. Errors: see status; nothing is launched
+/// for a bad argument.
 template <class Architectures = kernel::architectures>
 status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob, cudaStream_t stream,
                 const options& o = {}) {
@@ -132,8 +132,8 @@ status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob, cu
 /// g    : device, the gradient of y: p.num_outputs() elements of any dtype, aligned to one element.
 /// out  : device, p.num_inputs() elements of g's dtype, aligned to one element, disjoint from g and
 ///        the blob.
-/// Options for tiles and ranges are refused. Errors: see status; nothing is launched for a bad
-/// argument.
+/// Options for tiles, ranges and statistics are refused. Errors: see status; nothing is launched
+/// for a bad argument.
 template <class Architectures = kernel::architectures>
 status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values g, values out,
                          cudaStream_t stream, const options& o = {}) {

@@ -42,7 +42,7 @@ class decompressor {
         rotated_(key, p.codec().bits, p.has_mask() ? 2 : 1) {}
 
   void decompress_tile(i64 tile) {
-    decompress_tile(tile, y_ + tile * tile_elements * i64(sizeof(T)));
+    decompress_tile(tile, plan_.fills_lines() ? y_ : y_ + tile * tile_elements * i64(sizeof(T)));
   }
 
   /// The same with y at the tile's first element.
@@ -67,7 +67,8 @@ class decompressor {
     if (normaliser_.is_given()) normaliser_.denormalise(first, count, v);
     if (plan_.fills_lines()) {
       for_each_line_part(plan_, tile, count, [this](const line_part& part) {
-        put(values_ + part.at, part.present, y_ + part.element * i64(sizeof(T)));
+        if (part.present > 0)
+          put(values_ + part.at, part.present, y_ + part.element * i64(sizeof(T)));
       });
     } else if (!is_final) {
       put(values_, count, y);

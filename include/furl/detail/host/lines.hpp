@@ -45,7 +45,7 @@ void for_each_line_part(const plan& p, i64 tile, int count, const Function& func
 template <class T>
 void load_lines(const plan& p, i64 tile, int count, const void* x, float* out) {
   for_each_line_part(p, tile, count, [&](const line_part& part) {
-    load_floats<T>(x, part.element, part.present, out + part.at);
+    if (part.present > 0) load_floats<T>(x, part.element, part.present, out + part.at);
     ::std::fill(out + part.at + part.present, out + part.at + part.codes,
                 to_f32(load_at<T>(x, part.last)));
   });

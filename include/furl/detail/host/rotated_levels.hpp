@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Rotated codes of 3 and 4 bits (FORMAT.md, R4 and R6) of a tile by columns, on the host.
+// Rotated codes of 3 and 4 bits (FORMAT.md, R4b, R6 and R7) of a tile by columns, on the host.
 
 #include "furl/config.hpp"
 #include "furl/detail/host/rotate.hpp"
