@@ -129,8 +129,10 @@ class stash {
     if (blob_ != nullptr) memory_.deallocate(memory_.context, blob_, plan_.size_bytes(), stream_);
   }
 
-  /// As furl::decompress, with the key of `compress`. A mixed plan needs its tile_bits and
-  /// tile_index again; a plan that needs a key, compressed with a device_key, that again.
+  /// As furl::decompress, with the key of `compress`. The rest of the options it does not remember:
+  /// a mixed plan needs its tile_bits and tile_index again; a plan that needs a key, compressed
+  /// with a device_key, that again; and without the statistics of `compress` values stay
+  /// normalised.
   template <class Architectures = kernel::architectures>
   FURL_HIDDEN status restore(values y, cudaStream_t stream, const options& o = {}) const {
     if (!has_key(o)) return furl::decompress<Architectures>(plan_, blob(), y, stream, o);

@@ -96,8 +96,9 @@ class stash {
   }
   ~stash() { release(); }
 
-  /// Decompresses into y, as furl::host::decompress, with the key of `compress`. A mixed plan needs
-  /// its tiles' bits again.
+  /// Decompresses into y, as furl::host::decompress, with the key of `compress`. The rest of the
+  /// options it does not remember: a mixed plan needs its tiles' bits again, and without the
+  /// statistics of `compress` values stay normalised.
   FURL_HIDDEN status restore(values y, const options& o = {}) const {
     if (!key_.is_known) return host::decompress(plan_, blob(), y, o);
     return host::decompress(plan_, blob(), y, key_.value, o);

@@ -34,7 +34,7 @@ class thread_pool {
   }
 
   /// Calls call(function, share) for every share in 0..num_shares - 1, in any threads, several at
-  /// once or not, and returns when all have returned. It must not throw.
+  /// once or not, and returns when all have returned. It must not throw. Not null.
   using lender = void (*)(void* context, int num_shares,
                           void (*call)(const void* function, int share), const void* function);
 

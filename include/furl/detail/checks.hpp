@@ -76,7 +76,7 @@ inline status check_needs_no_key(const plan& p) {
 /// Of a call that knows nothing of filled lines.
 inline status check_fills_no_lines(const plan& p) {
   if (!p.fills_lines()) return {};
-  return {error::wrong_plan, "plan", 0, "fills lines up to whole groups (codec.by_lines)"};
+  return {error::wrong_plan, "plan", 0, "must not fill lines up to whole groups (codec.by_lines)"};
 }
 
 /// Of a call that is about the ranges of groups.

@@ -65,6 +65,8 @@ inline status check_dropout(const_values x, const_values y) {
 
 /// The arrays of a call that makes y from x and, along with it, a mask of one bit per element.
 inline status check_masked(const plan& p, const_values x, const_values y, const_bytes blob) {
+  if (p.has_mask())
+    return {error::wrong_plan, "plan", 0, "has coding::positives: relu with a random_key takes it"};
   if (const status s = check_kind(p, true); !s) return s;
   if (const status s = check_coded_output(p, x, "x", y, "y", blob); !s) return s;
   if (p.codec().bits == 1) return {};
