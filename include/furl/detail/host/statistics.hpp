@@ -33,9 +33,11 @@ class normaliser {
 
   /// v = v * deviation + mean, likewise. Every NaN is the canonical one.
   void denormalise(i64 first, int count, float* v) const {
-    transform(first, count, v, v, deviation_of, [](float value, float mean, float deviation) {
-      return canonical(furl::denormalise(value, mean, deviation));
-    });
+    transform(
+        first, count, v, v, [](float inverse_deviation) { return deviation_of(inverse_deviation); },
+        [](float value, float mean, float deviation) {
+          return canonical(furl::denormalise(value, mean, deviation));
+        });
   }
 
  private:
