@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(Of, LineWidths,
                                          1024, 1025, 3001));
 
 TEST(Lines, EveryAlignment) {
-  for (const std::size_t bytes : {1, 2, 4, 6, 8, 12, 16, 20})
+  for (const std::size_t bytes : {1u, 2u, 4u, 6u, 8u, 12u, 16u, 20u})
     for (const dtype type : all_types)
       for (const i64 width : {50, 197})
         expect_as_reference({line_codec(2, 64), {11, width}}, normal_input(11 * width, type, 8),

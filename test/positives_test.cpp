@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(BitsAndSizes, PositivesSizes,
                                                           9999)));
 
 TEST(Positives, EveryAlignment) {
-  for (const std::size_t bytes : {1, 2, 4, 6, 8, 12, 16, 20})
+  for (const std::size_t bytes : {1u, 2u, 4u, 6u, 8u, 12u, 16u, 20u})
     for (const dtype type : all_types)
       for (const i64 n : {5, 2500})
         expect_as_reference({positives_codec(2), {n}}, normal_input(n, type, 8), type, {9, 10},

@@ -87,7 +87,7 @@ TEST(Statistics, ManyTiles) {
 }
 
 TEST(Statistics, EveryAlignment) {
-  for (const std::size_t bytes : {1, 2, 4, 6, 8, 12, 16, 20})
+  for (const std::size_t bytes : {1u, 2u, 4u, 6u, 8u, 12u, 16u, 20u})
     for (const dtype type : all_types)
       for (const i64 extent : {1, 96, 100})
         for (const codec& c : {rotated_codec(2), dithered_codec()})
