@@ -5,6 +5,7 @@
 rose, or where registers are spilled.
 
     check_resources.py SOURCE TABLE NVCC [ARG ...]     compare
+    check_resources.py --only compute_90,... SOURCE TABLE NVCC [ARG ...]  compare for some architectures
     check_resources.py --update SOURCE TABLE NVCC ...  write the table anew
 
 The numbers depend on the compiler, which the table names: with another one only spills count.
@@ -127,11 +128,15 @@ def failures(rows, table, same_compiler):
 
 def main(arguments):
     update = arguments[:1] == ["--update"]
+    intermediates = list(ARCHITECTURES)
+    if arguments[:1] == ["--only"]:
+        intermediates = arguments[1].split(",")
+        arguments = arguments[2:]
     source, path, *compiler = arguments[1:] if update else arguments
     version = compiler_version(compiler)
     rows = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for found in pool.map(lambda a: measure(compiler, source, a), ARCHITECTURES):
+        for found in pool.map(lambda a: measure(compiler, source, a), intermediates):
             rows.update(found)
     if update:
         write_table(path, version, rows)
