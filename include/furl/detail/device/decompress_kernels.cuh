@@ -65,7 +65,7 @@ template <class T, output Output, lfc_path Path, decoding Decoding>
 FURL_HD constexpr int min_blocks_of_decompress() {
   if (Output == output::accumulate && Decoding != decoding::plain) {
     if (Path == lfc_path::slots && sizeof(T) == 4) return 1;
-#if __CUDA_ARCH__ >= 1200
+#if __CUDA_ARCH__ >= 1000
     if (Path == lfc_path::lanes) return 1;
 #endif
   }

@@ -34,9 +34,18 @@ __global__ void __launch_bounds__(block_threads, 7)
   });
 }
 
+/// Blocks that shall fit on a multiprocessor without spills.
+template <output Output>
+FURL_HD constexpr int min_blocks_of_positives() {
+#if __CUDA_ARCH__ >= 1000
+  if (Output == output::accumulate) return 5;
+#endif
+  return min_blocks_of_rotated<Output>();
+}
+
 /// Restores elements.
 template <class T, output Output, class Architectures>
-__global__ void __launch_bounds__(block_threads, min_blocks_of_rotated<Output>())
+__global__ void __launch_bounds__(block_threads, min_blocks_of_positives<Output>())
     decompress_positives(blob_layout layout, int run, const u8* blob, T* y,
                          key_argument key_source) {
   __shared__ decompress_rotation_storage of_warps[warps_per_block];

@@ -83,9 +83,19 @@ __global__ void __launch_bounds__(block_threads, min_blocks_of_rotated<Output>()
   });
 }
 
+/// The same for means.
+template <lfc_path Path>
+FURL_HD constexpr int min_blocks_of_rotated_with_lfc() {
+#if __CUDA_ARCH__ >= 1000
+  if (Path == lfc_path::slots) return 1;
+#endif
+  return detail::min_blocks(Path, true);
+}
+
 /// Compresses the residuals of elements and their means.
 template <class T, lfc_path Path, class Architectures>
-__global__ void __launch_bounds__(block_compress<Path>::max_threads, detail::min_blocks(Path, true))
+__global__ void __launch_bounds__(block_compress<Path>::max_threads,
+                                  min_blocks_of_rotated_with_lfc<Path>())
     compress_rotated_with_lfc(block_layout layout, tile_range tiles, const T* x, u8* blob,
                               key_argument key_source) {
   extern __shared__ float4 shared[];
