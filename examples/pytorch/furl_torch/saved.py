@@ -184,6 +184,13 @@ def _in_shape(y: Tensor, size: Sequence[int], stride: Sequence[int]) -> Tensor:
     return y if has_gaps else y.as_strided(size, stride, y.storage_offset())
 
 
+def _laid_out(y: Tensor, stride: Sequence[int]) -> Tensor:
+    """y, with its elements in another order of memory if its strides are others."""
+    if y.stride() == stride:
+        return y
+    return torch.empty_strided(y.shape, stride, dtype=y.dtype, device=y.device).copy_(y)
+
+
 def save_shape(x: Tensor) -> Content:
     """No element: they are restored as zeros."""
     def unpack(s: SavedBlob) -> Tensor:
@@ -204,8 +211,8 @@ def save_signs(x: Tensor) -> Content:
 def save_values(x: Tensor, demand: Demand, key: tuple[int, int], zeros: bool,
                 limits: Optional[tuple[float, float]]) -> Content:
     """Compresses x; if somebody reads signs, which elements are above 0 is kept too. With zeros, all others
-    are 0, and come back as 0. Restored values stay
-    within the limits: a step is rounded up, so that the largest code may lie beyond the largest value."""
+    are 0, and come back as 0. Restored values stay within the limits: a step is rounded up, so that the
+    largest code may lie beyond the largest value."""
     bits, window, group, by_rows = demand[:4]
     if zeros and group == policy.ROTATED:
         window, group, by_rows = [], policy.ROTATED_POSITIVES, False  # the mask is in the order of x
@@ -221,9 +228,7 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], zeros: bool,
         extra_bytes = signs.numel()
 
     def unpack(s: SavedBlob) -> Tensor:
-        y = ops.decompress(s.blob, s.size, stride, s.dtype, bits, window, group)
-        if stride != s.stride:
-            y = torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=y.device).copy_(y)
+        y = _laid_out(ops.decompress(s.blob, s.size, stride, s.dtype, bits, window, group), s.stride)
         if zeros and group != policy.ROTATED_POSITIVES:
             ops.restore_positive_(y, signs)
         return y if limits is None else y.clamp_(*limits)
@@ -243,9 +248,8 @@ def save_tokens(x: Tensor, demand: Demand, key: tuple[int, int],
     signs: Optional[Tensor] = ops.pack_positive(x) if demand.signs else None
 
     def unpack(s: SavedBlob) -> Tensor:
-        y: Tensor = ops.decompress_tokens(s.blob, size, s.dtype, bits, mean, inverse).view(s.size)
-        if y.stride() != s.stride:
-            y = torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=y.device).copy_(y)
+        y = ops.decompress_tokens(s.blob, size, s.dtype, bits, mean, inverse).view(s.size)
+        y = _laid_out(y, s.stride)
         return y if limits is None else y.clamp_(*limits)
 
     extra_bytes = tensor_bytes(mean) + tensor_bytes(inverse) + (0 if signs is None else signs.numel())

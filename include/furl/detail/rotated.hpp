@@ -48,6 +48,11 @@ FURL_HD constexpr int sign_bit(int row, int k) {
   return 16 * (k & 1) + 2 * row + (k >> 1);
 }
 
+/// Number of the bit of a column of a block in the words of codes (R7).
+FURL_HD constexpr int code_bit(int column) {
+  return column / 4 + 8 * (column % 4);
+}
+
 /// (a, b) becomes (a + b, a - b).
 FURL_HD void butterfly(float& a, float& b) {
   const float sum = add_rn(a, b);

@@ -110,6 +110,14 @@ __global__ void __launch_bounds__(block_threads, 4)  // without the number ptxas
 
 namespace detail {
 
+/// What device memory and options must be for a call that makes y, and perhaps a blob, from x.
+inline status check_activation(const plan& p, const_values x, values y, bytes blob,
+                               const options& o) {
+  if (const status s = check_element_alignment(x, "x"); !s) return s;
+  if (const status s = check_element_alignment(y, "y"); !s) return s;
+  return check_options_without_ranges(p, o, {bytes_of(y, "y"), bytes_of(p, blob)});
+}
+
 /// What both kinds of dropout do once their arrays are checked. Without a mask, codes and blob are
 /// empty.
 template <class Architectures>
@@ -117,12 +125,7 @@ status launch_dropout(const plan& codes, const_values x, double p, values y, byt
                       random_key key, cudaStream_t stream, const options& o) {
   const result<dropout_rate> rate = make_dropout_rate(p);
   if (!rate) return rate.status();
-  if (const status s = check_element_alignment(x, "x"); !s) return s;
-  if (const status s = check_element_alignment(y, "y"); !s) return s;
-  if (const status s =
-          check_options_without_ranges(plan{}, o, {bytes_of(y, "y"), bytes_of(codes, blob)});
-      !s)
-    return s;
+  if (const status s = check_activation(codes, x, y, blob, o); !s) return s;
   if (x.num_elements == 0) return {};
   return kernel::run_on(
       stream, o.check_pointers,
@@ -156,12 +159,7 @@ template <class Architectures = kernel::architectures>
 status relu(const plan& p, const_values x, values y, bytes blob, cudaStream_t stream,
             const options& o = {}) {
   if (const status s = detail::check_masked(p, x, y, blob); !s) return s;
-  if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
-  if (const status s = detail::check_element_alignment(y, "y"); !s) return s;
-  if (const status s = detail::check_options_without_ranges(
-          p, o, {detail::bytes_of(y, "y"), detail::bytes_of(p, blob)});
-      !s)
-    return s;
+  if (const status s = detail::check_activation(p, x, y, blob, o); !s) return s;
   if (p.num_elements() == 0) return {};
   return kernel::run_on(
       stream, o.check_pointers, {{x.data, "x"}, {blob.data, "blob"}, {y.data, "y"}}, [&] {
@@ -190,12 +188,7 @@ template <class Architectures = kernel::architectures>
 status relu(const plan& p, const_values x, values y, bytes blob, random_key key,
             cudaStream_t stream, const options& o = {}) {
   if (const status s = detail::check_positives(p, x, y, blob); !s) return s;
-  if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
-  if (const status s = detail::check_element_alignment(y, "y"); !s) return s;
-  if (const status s = detail::check_options_without_ranges(
-          p, o, {detail::bytes_of(y, "y"), detail::bytes_of(p, blob)});
-      !s)
-    return s;
+  if (const status s = detail::check_activation(p, x, y, blob, o); !s) return s;
   if (p.num_elements() == 0) return {};
   return kernel::run_on(
       stream, o.check_pointers,

@@ -165,12 +165,14 @@ inline status relu(const plan& p, const_values x, values y, bytes blob,
 /// key) too. decompress restores y for the layer that it is the input of, with zeros where it was
 /// zero or NaN; and the mask from plan.mask_offset() on is a blob of plan.mask_plan(), for the
 /// ReLU's own gradient by unpack_multiply with positive_codebook(). y is x where x > 0, NaN where x
-/// is NaN, else +0. p    : from plan::make with coding::positives. x    : host, plan.num_elements()
-/// elements of any dtype, at any alignment. y    : host, as many elements of x's dtype; x itself,
-/// or disjoint from it. blob : host, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint
-/// from x and y. key  : of the random stream, for decompress too; each call needs a new one. pool :
-/// threads to work with; none: the calling thread alone. A bad argument is refused before anything
-/// is written: see status. Nothing is allocated.
+/// is NaN, else +0.
+/// p    : from plan::make with coding::positives.
+/// x    : host, plan.num_elements() elements of any dtype, at any alignment.
+/// y    : host, as many elements of x's dtype; x itself, or disjoint from it.
+/// blob : host, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
+/// key  : of the random stream, for decompress too; each call needs a new one.
+/// pool : threads to work with; none: the calling thread alone.
+/// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status relu(const plan& p, const_values x, values y, bytes blob, random_key key,
                    thread_pool* pool = nullptr) {
   if (const status s = furl::detail::check_positives(p, x, y, blob); !s) return s;

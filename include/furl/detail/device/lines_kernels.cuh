@@ -26,7 +26,6 @@ struct line_map {
   i64 line_elements = 0;  // of one line
   divisor64 line_codes;   // likewise, as a divisor
 
-  line_map() = default;
 #if !defined(__CUDACC_RTC__)
   /// Pre: the plan fills lines.
   FURL_HIDDEN explicit line_map(const plan& p)

@@ -117,11 +117,6 @@ __device__ __forceinline__ float sum_of(const float (&y)[8][4]) {
 
 // ---- R4 to R6 --------------------------------------------------------------------------------
 
-/// The bit of column 4 i + k of a block in the words of codes (R7).
-FURL_HD constexpr int code_bit(int i, int k) {
-  return i + 8 * k;
-}
-
 /// Takes the signs of all elements away: a set bit for each that was negative, -0 too.
 __device__ __forceinline__ u32 take_signs(float (&y)[8][4]) {
   u32 word = 0;
@@ -159,7 +154,7 @@ __device__ __forceinline__ large_elements find_large(const float (&size)[8][4], 
     FURL_UNROLL
     for (int m = 0; m < 4; ++m) {
       const int four = 2 * m + i / 4;
-      const int bit = code_bit(four, i % 4);
+      const int bit = code_bit(8 * m + i);
       const float s = size[four][i % 4];
       const float large = one_at_least(s, threshold);
       chain[i] = m == 0 ? mul_rn(s, large) : fma_rn(s, large, chain[i]);

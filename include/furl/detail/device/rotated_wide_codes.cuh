@@ -34,7 +34,7 @@ __device__ __forceinline__ coded_levels code_levels(const float (&y)[8][4], floa
   for (int i = 0; i < 8; ++i) {
     FURL_UNROLL
     for (int m = 0; m < 4; ++m) {
-      const int bit = code_bit(2 * m + i / 4, i % 4);
+      const int bit = code_bit(8 * m + i);
       const float x = y[2 * m + i / 4][i % 4];
       const float code = code_at(place_in_range(x, inverse), highest);
       const float level = level_of(code, highest);

@@ -201,10 +201,6 @@ class level_reader {
   float level_[max_levels] = {};
 };
 
-}  // namespace detail
-
-namespace detail {
-
 /// pack after the checks. scales: given ones, or none.
 inline void pack_tiles(const plan& p, const_values x, const codebook& book,
                        furl::span<const float> scales, bytes blob, random_key key,

@@ -156,7 +156,8 @@ class rotated_compressor {
     for (int lane = 0; lane < tile_lanes; ++lane) plane[lane] = 0;
     for (int i = 0; i < 8; ++i)
       for (int q = 0; q < 4; ++q)
-        put_signs(scratch_.by_columns + i * column_step + q * tile_lanes, code_bit(q, i), plane);
+        put_signs(scratch_.by_columns + i * column_step + q * tile_lanes, code_bit(8 * q + i),
+                  plane);
   }
 
   /// Two bits, and partial sums of the magnitudes of what has an outer level.
@@ -173,8 +174,8 @@ class rotated_compressor {
     for (int lane = 0; lane < tile_lanes; ++lane) low[lane] = ~planes[lane];
     for (int i = 0; i < 8; ++i) {
       for (int q = 0; q < 4; ++q)
-        put_large(scratch_.by_columns + i * column_step + q * tile_lanes, threshold, code_bit(q, i),
-                  large[q], low);
+        put_large(scratch_.by_columns + i * column_step + q * tile_lanes, threshold,
+                  code_bit(8 * q + i), large[q], low);
       add_fours(large[0], scratch_.partial.magnitudes + i * tile_lanes);
     }
   }

@@ -14,11 +14,6 @@ FURL_HIDDEN_BEGIN
 
 namespace furl::host::detail {
 
-/// Where column 8 q + i of a block has its bit in a word of codes.
-constexpr int code_bit(int q, int i) {
-  return 2 * q + i / 4 + 8 * (i % 4);
-}
-
 /// Bits 0, 8, 16 and 24 of a word as bits 0, 2, 4 and 6.
 inline u32 gather_bits(u32 word) {
   const u32 bits = word & 0x01010101u;
@@ -31,7 +26,7 @@ template <int Bits>
 void code_fours(const float* __restrict x, const float* __restrict inverse, int i,
                 float* __restrict sums, u32* __restrict planes) {
   constexpr u32 highest = (1u << Bits) - 1u;
-  const int first_bit = code_bit(0, i);
+  const int first_bit = code_bit(i);
   for (int lane = 0; lane < tile_lanes; ++lane) {
     float sum = 0.0f;
     u32 codes = 0;  // in bytes
