@@ -15,34 +15,10 @@
 #include "furl/config.hpp"
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/means.cuh"
+#include "furl/detail/device/quantize_row.cuh"
 #include "furl/detail/quantize.hpp"
 
 namespace furl {
-
-namespace detail {
-
-/// Four codes in 8.8 fixed point, before rounding: columns (0, 1) and (2, 3) in pairs of 16 bits.
-struct fixed_row {
-  u32 low;
-  u32 high;
-};
-
-__device__ __forceinline__ fixed_row to_fixed(const float (&x)[4], float lo, float inverse) {
-  float y[4];
-  FURL_UNROLL
-  for (int k = 0; k < 4; ++k) y[k] = fma_rn(sub_rn(x[k], lo), inverse, 32768.0f);
-  return {select_bytes(y[0], y[1], 0x5410), select_bytes(y[2], y[3], 0x5410)};
-}
-
-/// Adds the random bits of a row's four elements (FORMAT.md, A6: bytes 0, 2, 1, 3 of the word) and
-/// keeps the integer parts. No sum carries into its neighbour: a code is at most 255 * 256.
-__device__ __forceinline__ u32 round_row(fixed_row t, u32 random) {
-  t.low += random & 0x00ff00ffu;
-  t.high += select_bytes(random, 0, 0x4341);
-  return select_bytes(t.low, t.high, 0x7531);
-}
-
-}  // namespace detail
 
 /// Turns a tile of elements into codes.
 /// Threads : one warp, all lanes; x and mine are each lane's own.
@@ -61,10 +37,8 @@ __device__ __forceinline__ void quantize_tile(const tile_fragment<T>& x, const g
   detail::fixed_row fixed[rows_per_tile];
   FURL_UNROLL
   for (int row = 0; row < rows_per_tile; ++row) {
-    float v[4];
-    unpack_row<T>(x.word[row], v);
-    fixed[row] =
-        detail::to_fixed(v, shuffle_in_eight(mine.lo, row), shuffle_in_eight(inverse, row));
+    fixed[row] = detail::to_fixed<T>(x.word[row], shuffle_in_eight(mine.lo, row),
+                                     shuffle_in_eight(inverse, row));
   }
   if (stochastic) {
     FURL_UNROLL
@@ -106,7 +80,7 @@ __device__ __forceinline__ void compress_tile_in_range(const tile_fragment<T>& x
                                                        random_key key, u8* tile_codes,
                                                        u8* metadata) {
   const lane_group place = group_of_lane(lane_index(), c.group);
-  const group_params mine = make_group(range.lo, range.hi, c.bits, c.meta);
+  const group_params mine = detail::make_groups(range, c.bits, c.meta);
   if (place.is_first && place.begin < count)
     store_group(metadata, place.index(tile), c.meta, mine.lo, mine.step);
   u32 codes[rows_per_tile];

@@ -194,16 +194,24 @@ FURL_HD void pack_columns(const u32 (&codes)[rows_per_tile], u32 (&packed)[Bits]
   static_assert(Bits >= 1 && Bits <= max_bits, "codes have 1 to 8 bits");
   FURL_UNROLL
   for (int k = 0; k < Bits; ++k) packed[k] = 0;
-  FURL_UNROLL
-  for (int row = 0; row < rows_per_tile; ++row) {
-    const int byte = row * Bits / 8;
-    const int shift = row * Bits % 8;
-    const int fitting = 8 - shift;  // bits of the code that the byte has room for
-    if (Bits <= fitting) {
-      packed[byte] |= codes[row] << shift;
-    } else {
-      packed[byte] |= (codes[row] & in_each_byte(low_bits(fitting))) << shift;
-      packed[byte + 1] |= (codes[row] >> fitting) & in_each_byte(low_bits(Bits - fitting));
+  if constexpr (8 % Bits == 0) {  // a multiplication and addition for each row
+    FURL_UNROLL
+    for (int row = rows_per_tile - 1; row >= 0; --row) {
+      u32& word = packed[row * Bits / 8];
+      word = (word << Bits) + codes[row];
+    }
+  } else {
+    FURL_UNROLL
+    for (int row = 0; row < rows_per_tile; ++row) {
+      const int byte = row * Bits / 8;
+      const int shift = row * Bits % 8;
+      const int fitting = 8 - shift;  // bits of the code that the byte has room for
+      if (Bits <= fitting) {
+        packed[byte] |= codes[row] << shift;
+      } else {
+        packed[byte] |= (codes[row] & in_each_byte(low_bits(fitting))) << shift;
+        packed[byte + 1] |= (codes[row] >> fitting) & in_each_byte(low_bits(Bits - fitting));
+      }
     }
   }
 }

@@ -73,6 +73,13 @@ __device__ __forceinline__ float half_to_f32(u32 word, u32 index) {
   return sub_rn(r, 32768.0f);
 }
 
+/// 1 / x, at most a unit in the last place away, for x and 1 / x that are normal.
+__device__ __forceinline__ float approximate_reciprocal(float x) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+
 /// @{
 /// chooser < 0 ? b : a, without a branch.
 __device__ __forceinline__ u32 choose(int chooser, u32 a, u32 b) {
@@ -116,10 +123,17 @@ __device__ __forceinline__ double shuffle_xor(double value, int lanes) {
 }
 /// @}
 
+/// @{
 /// The value of lane `lane`.
 __device__ __forceinline__ u32 shuffle(u32 value, int lane) {
   return __shfl_sync(full_warp, value, lane);
 }
+__device__ __forceinline__ float shuffle(float value, int lane) {
+  float r;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(r) : "f"(value), "r"(lane));
+  return r;
+}
+/// @}
 
 /// The sum over all 32 lanes, in each of them.
 __device__ __forceinline__ u32 warp_sum(u32 value) {

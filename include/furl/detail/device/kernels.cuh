@@ -15,6 +15,9 @@
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
 #include "furl/detail/device/launch.cuh"
+#include "furl/detail/device/tile_random.cuh"
+#include "furl/detail/device/wide_range.cuh"
+#include "furl/detail/device/wide_tiles.cuh"
 #include "furl/detail/quantize.hpp"
 
 FURL_HIDDEN_BEGIN
@@ -22,15 +25,35 @@ FURL_HIDDEN_BEGIN
 namespace furl::kernel {
 
 /// Compresses elements, without means.
+/// random: of the key, if key_source has it by value.
 template <class T, class Architectures>
 __global__ void __launch_bounds__(block_threads, 7)
-    compress(blob_layout layout, const T* x, u8* blob, key_argument key_source) {
-  const random_key key = key_source.get();
-  for (i64 tile = first_tile(); tile < layout.num_tiles; tile += tile_stride()) {
-    const int count = elements_in_tile(layout.num_elements, tile);
-    tile_fragment<T> elements;
-    load_tile(x + tile * tile_elements, count, elements);
-    compress_tile(layout, tile, count, elements, key, blob);
+    compress(blob_layout layout, detail::wide_layout wide, detail::tile_random random, const T* x,
+             u8* blob, key_argument key_source) {
+  constexpr int tiles = detail::wide_tiles<T>;
+  const detail::wide_compress<T> many(layout, wide, x, blob);
+  const u32 stride = gridDim.x * u32(warps_per_block);
+  const u32 first = blockIdx.x * u32(warps_per_block) + u32(warp_index());
+  if (first == 0) clear_padding(layout, blob);
+  for (u32 turn = first;; turn += stride) {
+    turn = key_source.device == nullptr
+               ? many.run(turn, stride, random)
+               : many.run(turn, stride, detail::tile_random(*key_source.device));
+    // By other instructions: the tiles of a turn, or at last those that are in none.
+    const bool is_last = turn >= wide.num_turns;
+    i64 tile = i64(tiles) * turn;
+    i64 end = tile + tiles;
+    if (is_last) {
+      tile = i64(tiles) * wide.num_turns + first;
+      end = layout.num_tiles;
+    }
+    for (; tile < end; tile += is_last ? stride : 1) {
+      const int count = elements_in_tile(layout.num_elements, tile);
+      tile_fragment<T> elements;
+      load_tile(x + tile * tile_elements, count, elements);
+      compress_tile(layout, tile, count, elements, key_source.get(), blob);
+    }
+    if (is_last) break;
   }
 }
 
@@ -158,7 +181,10 @@ status launch_compress(const plan& p, const options& o, const T* x, u8* blob, ra
   if (in_ranges)
     return launch(compress_in_ranges<T, Architectures>, flat, stream, of_blob, x, blob, source,
                   given);
-  return launch(compress<T, Architectures>, flat, stream, of_blob, x, blob, source);
+  const detail::wide_layout wide(p, x);
+  const i64 warps = wide.num_turns + layout.num_tiles - i64(detail::wide_tiles<T>) * wide.num_turns;
+  return launch(compress<T, Architectures>, {blocks_for(warps)}, stream, of_blob, wide,
+                detail::tile_random(key), x, blob, source);
 }
 
 #endif

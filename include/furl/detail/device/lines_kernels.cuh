@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(block_threads)
     tile_fragment<T> elements;
     load_lines(map, tile, x, elements);
     const min_max ends = tile_min_max(elements, c.group);
-    const group_params mine = make_group(ends.lo, ends.hi, c.bits, c.meta);
+    const group_params mine = detail::make_groups(ends, c.bits, c.meta);
     if (place.is_first && place.begin < count)
       store_group(blob + layout.meta_offset, place.index(tile), c.meta, mine.lo, mine.step);
     u32 codes[rows_per_tile];
