@@ -20,19 +20,16 @@ struct group_scale {
   u32 dropped;           // a mask of the bits of an f32 that metadata have not
 };
 
-/// reciprocal: an approximation of 1 / x that is at most one unit in the last place away, for
-/// normal x whose 1 / x is normal.
-template <class Reciprocal>
-FURL_HD group_scale make_scale(int bits, dtype meta, const Reciprocal& reciprocal) {
-  const float levels = float(int(low_bits(bits)));
-  return {levels, reciprocal(levels), meta == dtype::bf16 ? 0xffffu : 0u};
+/// inverse_levels: of float(2^bits - 1).
+FURL_HD group_scale make_scale(int bits, dtype meta, float inverse_levels) {
+  return {float(int(low_bits(bits))), inverse_levels, meta == dtype::bf16 ? 0xffffu : 0u};
 }
 
 /// make_group of a group that is not poisoned, and whose step is 0 or from 2^-100 up to 2^100.
 /// Sets `mine` and returns true, or returns false where make_group is due; flat groups have coded
 /// set, and an inverse of 0.
 /// T          : type of the elements; of residuals, float.
-/// reciprocal : as for make_scale.
+/// reciprocal : of x gives 1 / x, at most one unit in the last place away, where both are normal.
 // A quotient that is within two units is made right by its remainder, as no quotient by 1..255 is
 // near the middle of two floats. With one more step the reciprocal is right for all steps in bf16,
 // with two for all in f32 but those with significand 0xffffff; a test tries them all.

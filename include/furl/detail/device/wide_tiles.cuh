@@ -44,7 +44,7 @@ struct wide_layout {
     code_bytes = u32(c.bits * row_elements);
     metadata_bytes =
         u32(wide_tiles<T> * tile_elements / c.group) * 2 * u32(furl::size_bytes(c.meta));
-    scale = make_scale(c.bits, c.meta, [](float levels) { return 1.0f / levels; });
+    scale = make_scale(c.bits, c.meta, 1.0f / float(int(low_bits(c.bits))));
   }
 #endif
 };
@@ -83,20 +83,29 @@ class wide_compress {
       const u64 at = multiply_add(turn, u32(tiles * tile_elements * sizeof(T)), x_);
       FURL_UNROLL
       for (int t = 0; t < tiles; ++t) load_rows(at + u32(t) * tile_elements * sizeof(T), x[t]);
-      const min_max ends = wide_min_max<T>(x, selectors_, layout_.group);
-      group_params mine;
-      const bool usual =
-          make_usual_group<T>(ends.lo, ends.hi, wide_.scale, approximate_reciprocal, mine);
-      if (__any_sync(full_warp, !usual)) break;
-      store_group(turn, mine);
-      FURL_UNROLL
-      for (int t = 0; t < tiles; ++t) {
-        u32 codes[rows_per_tile];
-        quantize(x[t], t, mine, u32(tiles) * turn + u32(t), random, codes);
-        store(codes, u32(tiles) * turn + u32(t));
-      }
+      if (!compress(turn, x, random)) break;
     }
     return turn;
+  }
+
+  /// Compresses the tiles of a turn, if their groups are usual; otherwise it writes nothing and
+  /// returns false.
+  /// Threads, Shared, Sync: as run.
+  __device__ __forceinline__ bool compress(u32 turn, const tile_fragment<T> (&x)[tiles],
+                                           const tile_random& random) const {
+    const min_max ends = wide_min_max<T>(x, selectors_, layout_.group);
+    group_params mine;
+    const bool usual =
+        make_usual_group<T>(ends.lo, ends.hi, wide_.scale, approximate_reciprocal, mine);
+    if (__any_sync(full_warp, !usual)) return false;
+    store_group(turn, mine);
+    FURL_UNROLL
+    for (int t = 0; t < tiles; ++t) {
+      u32 codes[rows_per_tile];
+      quantize(x[t], t, mine, u32(tiles) * turn + u32(t), random, codes);
+      store(codes, u32(tiles) * turn + u32(t));
+    }
+    return true;
   }
 
  private:
