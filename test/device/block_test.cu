@@ -98,28 +98,43 @@ TEST(block, IndicesBeyond32Bits) {
   }
 }
 
-/// Few blocks for many tiles: every warp goes on to its next.
-TEST(block, GridsOfAnySizeWriteTheSame) {
-  const i64 n = 40 * tile_elements + 17;
-  std::vector<float> x(std::size_t(n), 0.0f);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i * 2654435761u % 1000) - 300.0f;
-  const device_array<float> in(x);
+/// Few blocks for many tiles: every warp goes on to its next. Some tiles have groups that are coded
+/// by other instructions, and the key comes from either side.
+template <class T>
+void expect_same_on_any_grid() {
+  const i64 n = 41 * tile_elements + 17;
+  std::vector<T> x(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = round_to<T>(float(i * 2654435761u % 1000) - 300.0f);
+  for (const int i : {5000, 20000, 21000, 39000}) x[std::size_t(i)] = round_to<T>(NAN);
+  const device_array<T> in(x);
+  const random_key key{1, 2};
+  const device_array<random_key> device_key(std::vector<random_key>{key});
   const plan p = *plan::make(codec{}, {n});
   const blob_layout layout(p);
   std::vector<u8> first;
   for (const unsigned blocks : {1u, 3u, 11u}) {
-    const device_buffer blob(p.size_bytes());
-    const device_buffer y(x.size() * 4);
-    kernel::compress<float, kernel::architectures><<<blocks, kernel::block_threads>>>(
-        layout, in.as<const float>(), blob.data(), kernel::key_argument{{1, 2}, nullptr});
-    kernel::decompress<float, kernel::output::replace, false, kernel::architectures>
-        <<<blocks, kernel::block_threads>>>(layout, blob.data(), y.as<float>(), {});
-    auto written = blob.bytes();
-    const auto values = y.bytes();
-    written.insert(written.end(), values.begin(), values.end());
-    if (first.empty()) first = written;
-    EXPECT_EQ(written, first) << blocks;
+    for (const random_key* const at :
+         {static_cast<const random_key*>(nullptr), device_key.as<const random_key>()}) {
+      const device_buffer blob(p.size_bytes());
+      const device_buffer y(x.size() * 4);
+      kernel::compress<T, kernel::architectures><<<blocks, kernel::block_threads>>>(
+          layout, detail::wide_layout(p, in.template as<const T>()), detail::tile_random(key),
+          in.template as<const T>(), blob.data(), kernel::key_argument{key, at});
+      kernel::decompress<float, kernel::output::replace, false, kernel::architectures>
+          <<<blocks, kernel::block_threads>>>(layout, blob.data(), y.as<float>(), {});
+      auto written = blob.bytes();
+      const auto values = y.bytes();
+      written.insert(written.end(), values.begin(), values.end());
+      if (first.empty()) first = written;
+      EXPECT_EQ(written, first) << blocks;
+    }
   }
+}
+
+TEST(block, GridsOfAnySizeWriteTheSame) {
+  expect_same_on_any_grid<float>();
+  expect_same_on_any_grid<bf16>();
 }
 
 /// A rotated plan's codes and values, whatever the grid and the run of its warps.

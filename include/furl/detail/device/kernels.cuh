@@ -77,22 +77,28 @@ __global__ void __launch_bounds__(block_threads, 6)
 template <class T, lfc_path Path, bool InRanges, class Architectures>
 __global__ void __launch_bounds__(block_compress<Path>::max_threads,
                                   detail::min_blocks(Path, InRanges))
-    compress_with_lfc(block_layout layout, tile_range tiles, const T* x, u8* blob,
-                      key_argument key_source, range_map given) {
+    compress_with_lfc(block_layout layout, tile_range tiles, detail::wide_layout wide,
+                      detail::tile_random random, const T* x, u8* blob, key_argument key_source,
+                      range_map given) {
   extern __shared__ float4 shared[];
   tile_run run(layout, tiles);
   const block_compress<Path> block(layout, run, shared, detail::known_path{});
-  tile_fragment<float> elements;
-  block.load(array_elements<T>{x}, blob, elements);
+  tile_fragment<float> elements[1];
+  block.load(array_elements<T>{x}, blob, elements[0]);
   if (run.count == 0) return;
-  block.subtract_means(elements, blob);
+  block.subtract_means(elements[0], blob);
   // The steps of block.compress, with the key read last: it would take registers until then.
   run = run.located_anew(layout);
   if constexpr (InRanges) {
-    const min_max ends = saturate_tile(given, run.tile, run.count, layout.group, elements);
-    compress_tile_in_range(layout, run.tile, run.count, elements, ends, key_source.get(), blob);
+    const min_max ends = saturate_tile(given, run.tile, run.count, layout.group, elements[0]);
+    compress_tile_in_range(layout, run.tile, run.count, elements[0], ends, key_source.get(), blob);
   } else {
-    compress_tile(layout, run.tile, run.count, elements, key_source.get(), blob);
+    if (run.tile < wide.num_turns) {
+      const detail::wide_compress<float> many(layout, wide, nullptr, blob);
+      if (run.tile == 0) clear_padding(layout, blob);
+      if (many.compress(u32(run.tile), elements, random)) return;
+    }
+    compress_tile(layout, run.tile, run.count, elements[0], key_source.get(), blob);
   }
 }
 
@@ -164,27 +170,31 @@ status launch_compress(const plan& p, const options& o, const T* x, u8* blob, ra
   const block_layout layout(p, o);
   const key_argument source{key, o.device_key};
   const range_map given(p, o.ranges);
-  const grid_shape flat{blocks_for(layout.num_tiles)};
+  const detail::tile_random random(key);
   const bool in_ranges = given.pairs != nullptr;
   const auto launch_residuals = [&](auto are_given) -> status {
     return launch_with_lfc<Architectures>(
         layout, p.grid(), x, blob, stream,
         [&](auto path, const grid_shape& grid, const tile_range& tiles) -> status {
+          // Residuals are floats, in registers. A key that is read there is read too late for this.
+          const float* const none = nullptr;
+          const auto wide =
+              o.device_key != nullptr ? detail::wide_layout() : detail::wide_layout(p, none);
           return launch(compress_with_lfc<T, decltype(path)::value, decltype(are_given)::value,
                                           Architectures>,
-                        grid, stream, layout, tiles, x, blob, source, given);
+                        grid, stream, layout, tiles, wide, random, x, blob, source, given);
         });
   };
   if (p.has_lfc() && in_ranges) return launch_residuals(::std::true_type{});
   if (p.has_lfc()) return launch_residuals(::std::false_type{});
   const blob_layout& of_blob = layout;
   if (in_ranges)
-    return launch(compress_in_ranges<T, Architectures>, flat, stream, of_blob, x, blob, source,
-                  given);
+    return launch(compress_in_ranges<T, Architectures>, {blocks_for(layout.num_tiles)}, stream,
+                  of_blob, x, blob, source, given);
   const detail::wide_layout wide(p, x);
   const i64 warps = wide.num_turns + layout.num_tiles - i64(detail::wide_tiles<T>) * wide.num_turns;
-  return launch(compress<T, Architectures>, {blocks_for(warps)}, stream, of_blob, wide,
-                detail::tile_random(key), x, blob, source);
+  return launch(compress<T, Architectures>, {blocks_for(warps)}, stream, of_blob, wide, random, x,
+                blob, source);
 }
 
 #endif

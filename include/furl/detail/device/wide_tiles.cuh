@@ -30,6 +30,7 @@ struct wide_layout {
   u32 metadata_bytes = 0;  // of a turn
   group_scale scale{};
 
+  wide_layout() = default;
 #if !defined(__CUDACC_RTC__)
   /// Pre: the plan's codes are neither rotated nor those of positives, and there is no window.
   template <class T>
