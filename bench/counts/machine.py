@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 The furl authors
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the machine instructions that the main kernels run, compares them with a checked-in table, and
-fails where a number rose.
+"""Counts the machine instructions that the main kernels run, compares them with a checked-in
+table, and fails where a number rose.
 
-    machine.py SOURCE TABLE --launcher CMD --nvdisasm CMD NVCC [ARG ...]    compare
-    machine.py ... --only 90,100 ... compares for some architectures; --update writes the table anew;
-    --parts "compress bf16 2 flat" shows what the instructions of one case do instead
+    machine.py [--only 90,100] SOURCE TABLE NVDISASM LAUNCHER NVCC [ARG ...]  compare
+    machine.py --update ...                  write the table anew
+    machine.py --parts OPERATION TYPE BITS SHAPE ...  what the instructions of a case are for
 
-CMD of a launcher takes `--cc N -- PROGRAM ARG ...` and runs the program on a device, real or simulated, of that
-compute capability.
+LAUNCHER takes `--cc N -- PROGRAM ARG ...` and runs the program on a device, a real or a simulated
+one, of that compute capability.
 
-The intermediate code runs with counters, once for each case, so it is known how often warps run each of its
-lines. The same code is made into machine code that names the lines it came from. sass.py
-brings both together. Nothing is known of the kernels beforehand, not even which of them a case runs.
+The intermediate code runs with counters, once for each case, so that it is known how often warps
+run each of its lines. The same code is compiled to machine code that names the lines it came from,
+and sass.py brings both together. Nothing is known of the kernels beforehand, not even which of
+them a case runs. The numbers depend on the compiler, which the table names.
 """
 
 import argparse
@@ -22,7 +23,6 @@ import concurrent.futures
 import csv
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -38,13 +38,15 @@ KEYS = ["operation", "type", "bits", "shape", "architecture"]
 # Per element, both: of the loop over tiles, or of all where there is none; of all.
 NUMBERS = ["instructions", "with_prologue"]
 TOLERANCE = 0.005
-# Machine instructions of which each comes from a line of its own, with the lines. Loads may be merged.
-FIXED = (r"(SHFL|STG|STS|BAR|RED|ATOM)",
-         r"\s*(@!?%\w+ )?(shfl|st\.global|st\.shared|bar\.sync|red|atom)\b")
+# Machine instructions that come from one line each, and those lines; loads may be merged.
+FIXED = re.compile(r"SHFL|STG|STS|BAR|RED|ATOM")
+FIXED_LINE = re.compile(r"\s*(@!?%\w+ )?(shfl|st\.global|st\.shared|bar\.sync|red|atom)\b")
 
+# The parts of the work, and the functions that do it with all that they call.
 PARTS = {
     "load": ["load_tile", "load_tile_as_f32", "load_rows", "load_row", "load_vector"],
-    "means": ["subtract_means", "subtract", "pool_lfc", "pooling", "means_of", "lfc_slots", "store_lfc"],
+    "means": ["subtract_means", "subtract", "pool_lfc", "pooling", "means_of", "lfc_slots",
+              "store_lfc"],
     "minimum, maximum": ["tile_min_max", "row_min_max"],
     "exchange": ["exchange_rows", "reduce_rows", "for_each_distance", "shuffle_xor"],
     "parameters": ["make_group", "make_groups", "params_of"],
@@ -74,59 +76,63 @@ def cases():
         yield operation, "f16", 2, "flat"
 
 
-def build(folder, source, compiler, numbers):
-    """The host's code, and by architecture the text of the intermediate code."""
-    targets = [f"-gencode=arch=compute_{n},code=compute_{n}" for n in numbers]
-    subprocess.run([*compiler, "-c", "-lineinfo", "-t2", f"-DFURL_PROFILE={ptx.COUNTERS}",
-                    *targets, "--no-compress", "--keep", "--keep-dir", folder,
-                    "-o", os.path.join(folder, "program.o"), source], check=True)
-    stem = os.path.splitext(os.path.basename(source))[0]
-    for number in numbers:
-        suffix = f".compute_{number}" if len(numbers) > 1 else ""
-        with open(os.path.join(folder, f"{stem}{suffix}.ptx"), encoding="utf-8") as file:
-            yield number, ptx.Code(file.read())
+class Program:
+    """The program that runs the cases, compiled for some architectures in a folder."""
 
+    def __init__(self, folder, arguments):
+        self.folder, self.arguments = folder, arguments
+        self.numbers = arguments.only.split(",")
+        targets = [f"-gencode=arch=compute_{n},code=compute_{n}" for n in self.numbers]
+        subprocess.run([*arguments.nvcc, "-c", "-lineinfo", f"-DFURL_PROFILE={ptx.COUNTERS}",
+                        *targets, f"--threads={os.cpu_count()}", "--keep", "--keep-dir", folder,
+                        "-o", self.at("program.o"), arguments.source],
+                       check=True)
 
-def write(path, text):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    return path
-
-
-class Architecture:
-    def __init__(self, folder, arguments, number, code):
-        self.number, self.code = number, code
-        self.at = os.path.join(folder, number)
-        self.nvdisasm, self.launcher = arguments.nvdisasm, arguments.launcher
-        self.compiler = arguments.nvcc
-        self.folder = folder
+    def at(self, name):
+        return os.path.join(self.folder, name)
 
     def tool(self, name):
-        return os.path.join(os.path.dirname(shutil.which(self.compiler[0])), name)
+        return os.path.join(os.path.dirname(shutil.which(self.arguments.nvcc[0])), name)
 
-    def profile(self, wanted):
+    def code(self, number):
+        stem = os.path.splitext(os.path.basename(self.arguments.source))[0]
+        suffix = f".compute_{number}" if len(self.numbers) > 1 else ""
+        with open(self.at(f"{stem}{suffix}.ptx"), encoding="utf-8") as file:
+            return ptx.Code(file.read())
+
+    def write(self, name, text):
+        with open(self.at(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.at(name)
+
+    def profile(self, code, number, wanted):
         """By case: the number of elements, and how often warps reached each counter."""
-        counted = write(self.at + ".ptx", self.code.with_counters())
-        subprocess.run([self.tool("fatbinary"), "-64", "--compress=false", "--create", self.at + ".fatbin",
-                        f"--image3=kind=ptx,sm={self.number},file={counted}"], check=True)
-        subprocess.run(["objcopy", "--update-section", f".nv_fatbin={self.at}.fatbin",
-                        os.path.join(self.folder, "program.o"), self.at + ".o"], check=True)
-        subprocess.run([self.compiler[0], "-cudart", "shared", "-o", self.at, self.at + ".o"], check=True)
+        counted = self.write("counted.ptx", code.with_counters())
+        binary, linked, program = map(self.at, ["counted.fatbin", "counted.o", "counted"])
+        subprocess.run([self.tool("fatbinary"), "-64", "--compress=false", "--create", binary,
+                        f"--image3=kind=ptx,sm={number},file={counted}"], check=True)
+        subprocess.run(["objcopy", "--update-section", f".nv_fatbin={binary}", self.at("program.o"),
+                        linked], check=True)
+        subprocess.run([self.arguments.nvcc[0], "-cudart", "shared", "-o", program, linked],
+                       check=True)
+
+        def run(case):
+            ran = subprocess.run([self.arguments.launcher, "--cc", number, "--", program,
+                                  *map(str, case)], check=True, stdout=subprocess.PIPE, text=True)
+            elements, *counts = ran.stdout.splitlines()
+            return int(elements), dict(map(int, line.split()) for line in counts)
+
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            return dict(zip(wanted, pool.map(self.run, wanted)))
+            return dict(zip(wanted, pool.map(run, wanted)))
 
-    def run(self, case):
-        ran = subprocess.run([*shlex.split(self.launcher), "--cc", self.number, "--", self.at,
-                              *map(str, case)], check=True, stdout=subprocess.PIPE, text=True)
-        elements, *counts = ran.stdout.splitlines()
-        return int(elements), dict(map(int, line.split()) for line in counts)
-
-    def disassemble(self, kernels):
-        marked = write(self.at + ".marked.ptx", self.code.with_marks(kernels))
-        subprocess.run([self.tool("ptxas"), f"-arch=sm_{self.number}", "-lineinfo", "-o",
-                        self.at + ".cubin", marked], check=True)
-        return subprocess.run([self.nvdisasm, "-c", "-g", self.at + ".cubin"], check=True, text=True,
-                              stdout=subprocess.PIPE).stdout
+    def disassemble(self, code, number, kernels):
+        """By kernel, its machine code."""
+        marked = self.write("marked.ptx", code.with_marks(kernels))
+        subprocess.run([self.tool("ptxas"), f"-arch=sm_{number}", "-lineinfo", "-o",
+                        self.at("marked.cubin"), marked], check=True)
+        return sass.split(subprocess.run(
+            [self.arguments.nvdisasm, "-c", "-g", self.at("marked.cubin")], check=True, text=True,
+            stdout=subprocess.PIPE).stdout)
 
 
 def count_of(blocks):
@@ -141,26 +147,25 @@ def main_part(blocks, loops):
 
 
 def check_flow(code, kernel, blocks, frequencies):
-    """That stores, shuffles and barriers run as often in machine code as in the intermediate code."""
+    """That stores, shuffles and barriers run as often in machine code as in intermediate code."""
     runs, predicated = collections.Counter(), set()
     for block in blocks:
         for instruction in block.instructions:
-            if re.match(FIXED[0], instruction.text):
+            if FIXED.match(instruction.text):
                 runs[instruction.line] += block.runs
                 if instruction.predicate:
                     predicated.add(instruction.line)
-    lines = [line for line in frequencies if code.kernel[line - 1] == kernel]
-    few = max(frequencies[line] for line in lines) / 100
-    for line in lines:
-        if not re.match(FIXED[1], code.lines[line - 1]):
+    most = max(frequencies[line] for line in frequencies if code.kernel[line - 1] == kernel)
+    for line, got in runs.items():  # not of a shuffle that was merged with an equal one
+        if not FIXED_LINE.match(code.lines[line - 1]):
             continue
+        # Of a warp whose lanes come in groups, each group counts in the intermediate code. Warps
+        # that skip an instruction by its predicate spend it nevertheless.
         expected = frequencies[line]
-        missing, extra = expected - runs[line], runs[line] - expected
-        # The lanes of a warp that come in groups count apart in the intermediate code. Warps that skip
-        # an instruction by its predicate still spend it.
-        if missing > max(few, expected / 4) or extra > max(few, expected / 4) and line not in predicated:
-            raise sass.Undecided(f"{code.lines[line - 1].strip()} of line {line} runs {expected} times, "
-                                 f"in machine code {runs[line]} times")
+        allowed = max(most / 100, expected / 4)
+        if got < expected - allowed or got > expected + allowed and line not in predicated:
+            raise sass.Undecided(f"{code.lines[line - 1].strip()} of line {line} runs {expected} "
+                                 f"times, in machine code {got} times")
 
 
 def count_kernel(code, kernel, text, frequencies):
@@ -196,21 +201,22 @@ def count_parts(code, listing, elements, profile):
     return parts
 
 
-def measure(arguments, folder, wanted, counting):
+def measure(arguments, wanted, counting):
     """By case and architecture, what counting says."""
-    numbers = arguments.only.split(",")
     found = {}
-    for number, code in build(folder, arguments.source, arguments.nvcc, numbers):
-        architecture = Architecture(folder, arguments, number, code)
-        profiles = architecture.profile(wanted)
-        kernels = set().union(*(code.launched(profile) for _, profile in profiles.values()))
-        listing = sass.split(architecture.disassemble(kernels))
-        for case, (elements, profile) in profiles.items():
-            key = (*map(str, case), "sm_" + number)
-            try:
-                found[key] = counting(code, listing, elements, profile)
-            except sass.Undecided as reason:
-                raise SystemExit(f"{' '.join(key)}: {reason}") from reason
+    with tempfile.TemporaryDirectory() as folder:
+        program = Program(folder, arguments)
+        for number in program.numbers:
+            code = program.code(number)
+            profiles = program.profile(code, number, wanted)
+            kernels = set().union(*(code.launched(profile) for _, profile in profiles.values()))
+            listing = program.disassemble(code, number, kernels)
+            for case, (elements, profile) in profiles.items():
+                key = (*map(str, case), "sm_" + number)
+                try:
+                    found[key] = counting(code, listing, elements, profile)
+                except sass.Undecided as reason:
+                    raise SystemExit(f"{' '.join(key)}: {reason}") from reason
     return found
 
 
@@ -250,34 +256,29 @@ def show_parts(found):
 
 def main(arguments):
     version = compiler_version(arguments.nvcc)
-    with tempfile.TemporaryDirectory() as folder:
-        if arguments.parts:
-            wanted = [tuple(case.split()) for case in arguments.parts.split(",")]
-            show_parts(measure(arguments, folder, wanted, count_parts))
-            return 0
-        rows = measure(arguments, folder, list(cases()), count)
+    if arguments.parts:
+        show_parts(measure(arguments, [tuple(arguments.parts)], count_parts))
+        return 0
     if arguments.update:
-        write_table(arguments.table, version, rows)
+        write_table(arguments.table, version, measure(arguments, list(cases()), count))
         return 0
     table_version, table = read_table(arguments.table)
     if version != table_version:
         print(f"left out: the table is of nvcc {table_version}, this is {version}")
         return 0
+    rows = measure(arguments, list(cases()), count)
     found = list(failures(rows, table))
     print("\n".join([*found, f"{len(rows)} cases, {len(found)} failures"]))
     return 1 if found else 0
 
 
 def parse(words):
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--launcher", required=True)
-    parser.add_argument("--nvdisasm", default="nvdisasm")
-    parser.add_argument("--only", default=",".join(ARCHITECTURES))
+    parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--update", action="store_true")
-    parser.add_argument("--parts")
-    parser.add_argument("source")
-    parser.add_argument("table")
+    parser.add_argument("--only", default=",".join(ARCHITECTURES))
+    parser.add_argument("--parts", nargs=4)
+    for name in ["source", "table", "nvdisasm", "launcher"]:
+        parser.add_argument(name)
     parser.add_argument("nvcc", nargs=argparse.REMAINDER)
     return parser.parse_args(words)
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The furl authors
 # SPDX-License-Identifier: Apache-2.0
-"""Intermediate code (PTX) with counters or with marks: how often warps run each line of it, and which
-machine instruction comes from which line.
+"""Intermediate code (PTX) with counters or with marks: how often warps run each of its lines, and
+which machine instruction comes from which line.
 
 A line is known by its number in the text that the compiler wrote.
 """
@@ -19,7 +19,7 @@ setp.eq.u32 %furl_p, %furl_a, 0; @%furl_p red.global.add.u64 [{counters} + {offs
 
 
 class Code:
-    """The text of a module, taken apart: for each line the kernel that it is in, and its counter."""
+    """The text of a module, and for each line the kernel that it is in and its counter."""
 
     def __init__(self, text):
         code, *self.sections = text.split("\n\t.section")
@@ -99,7 +99,8 @@ class Code:
 
     def names(self):
         """By label: the name of a function, without what it is in and its parameters."""
-        strings = re.findall(r"^(\$L__info_string\d+):\n((?:\.b8 .*\n?)+)", "".join(self.sections), re.M)
+        strings = re.findall(r"^(\$L__info_string\d+):\n((?:\.b8 .*\n?)+)",
+                             "".join(self.sections), re.M)
         mangled = [bytes(map(int, re.findall(r"\d+", digits.replace(".b8", ""))))[:-1].decode()
                    for _, digits in strings]
         plain = subprocess.run(["c++filt"], input="\n".join(mangled), check=True, text=True,

@@ -3,9 +3,9 @@
 """How often warps run each block of machine code (SASS), from how often they run the lines of
 intermediate code that it was made from.
 
-Code is in blocks of instructions that run one after another. Most instructions of a block come from lines that
-run as often as it does; some were moved from elsewhere. So blocks that run equally often, by the flow
-of control, are taken together, and the frequency of most of their instructions is theirs.
+Most instructions of a block, which run one after another, come from lines that run as often as it
+does; some were moved from elsewhere. So blocks that run equally often, by the flow of control, are
+taken together, and the frequency of most of their instructions is theirs.
 
 Never run, whatever their lines say: the subroutines of rare cases of divisions and roots, with all
 that leads nowhere else, and what warps do whose lanes have diverged at a shuffle (BRA.DIV).
@@ -15,8 +15,9 @@ import collections
 import re
 
 Instruction = collections.namedtuple("Instruction", ["predicate", "text", "line"])
-ENDS = r"(BRA|BRX|EXIT|RET|CALL)\b"
+ENDS = r"(BRA|BRXU?|JMP|JMXU?|EXIT|RET|CALL)\b"
 FIRM, WEAK = 10, 0.1
+DOUBT = 0.04  # the share of what runs of which it need not be clear how often
 
 
 class Undecided(Exception):
@@ -66,7 +67,7 @@ def successors(last, following, at):
     name = last.text.split()[0]
     if not re.match(ENDS, name) or name.startswith("BRA.DIV"):
         return [following]
-    if name.startswith(("CALL", "RET")):
+    if is_call(last) or name.startswith("RET"):
         return []
     if name.startswith("EXIT"):
         return [following] if last.predicate else []
@@ -74,13 +75,17 @@ def successors(last, following, at):
     if not targets:
         raise Undecided(f"a branch to nowhere: {last.text}")
     conditional = last.predicate or re.search(r" !?U?P\d", last.text)
-    return targets + ([following] if conditional and name.startswith("BRA") else [])
+    return targets + ([following] if conditional and not name.startswith(("BRX", "JMX")) else [])
+
+
+def is_call(instruction):
+    """Whether it calls a subroutine: a CALL of a label leaves a loop on sm_80."""
+    return instruction.text.startswith("CALL") and ".L_x" not in instruction.text
 
 
 def remove_slow(blocks):
     """Cuts the ways that lead to nothing but subroutines."""
-    slow = {n for n, b in enumerate(blocks)
-            if b.instructions and b.instructions[-1].text.startswith("CALL")}
+    slow = {n for n, b in enumerate(blocks) if b.instructions and is_call(b.instructions[-1])}
     while True:
         for block in blocks:
             block.next = [n for n in block.next if n not in slow]
@@ -168,7 +173,8 @@ def set_runs(blocks, frequencies):
     first = {}
     for node in nodes:
         inside = [h for h in loops if node in loops[h]]
-        same = [n for n in before[node] if node in after[n] and inside == [h for h in loops if n in loops[h]]]
+        same = [n for n in before[node]
+                if node in after[n] and inside == [h for h in loops if n in loops[h]]]
         first[node] = min(same, key=lambda n: len(before[n]))
     copies = collections.Counter(i.line for node in nodes for i in blocks[node].instructions
                                  if weight_of(i) == FIRM)
@@ -178,6 +184,13 @@ def set_runs(blocks, frequencies):
             weight = weight_of(i)
             runs = frequencies.get(i.line, 0)
             votes[first[node]][runs // copies[i.line] if weight == FIRM else runs] += weight
+    doubtful = 0
     for node in nodes:
-        blocks[node].runs = votes[first[node]].most_common(1)[0][0]
+        here = votes[first[node]]
+        blocks[node].runs, weight = here.most_common(1)[0]
+        if 2 * weight <= sum(here.values()):
+            doubtful += max(here) * len(blocks[node].instructions)
+    total = sum(b.runs * len(b.instructions) for b in blocks)
+    if doubtful > DOUBT * total:
+        raise Undecided(f"lines that run unequally often share blocks, of {doubtful / total:.1%}")
     return loops
