@@ -187,6 +187,30 @@ $__internal_0_$__cuda_sm3x_div_rn_noftz_f32_slowpath:
 """, {1: 1, 2: 8, 3: 1})
         self.assertEqual(found, [1, 4, 4, 4, 4, 1])
 
+    def test_instructions_whose_lines_say_little(self):
+        found, *_ = runs("""
+1 MOV R1, R2
+2 @P0 LDG.E R1, [R2]
+2 @P0 LDG.E R3, [R2]
+2 BSSY B0, `(.L_x_1)
+2 BSYNC B0
+1 EXIT
+""", {1: 9, 2: 1})
+        self.assertEqual(found, [9] * 6)
+
+    def test_the_outermost_loop_counts(self):
+        _, blocks, loops = runs("""
+1 MOV R1, RZ
+.L_x_1:
+2 IADD3 R1, R1, 0x8
+.L_x_2:
+3 IADD3 R2, R2, 0x8
+3 @P0 BRA `(.L_x_2)
+2 @P1 BRA `(.L_x_1)
+1 EXIT
+""", {1: 1, 2: 10, 3: 100})
+        self.assertEqual(machine.count_of(machine.main_part(blocks, loops)), 220)
+
     def test_what_cannot_be_decided(self):
         with self.assertRaisesRegex(sass.Undecided, "no way avoids"):
             runs("1 CALL.REL.NOINC `($f)\n1 EXIT", {1: 1})
