@@ -33,7 +33,7 @@ using namespace furl;
 constexpr i64 num_elements = i64(1) << 22;
 
 #if defined(FURL_PROFILE)
-/// How often warps ran each place of the kernels, where machine.py has added instructions that count.
+/// How often warps ran each block of the kernels, to which machine.py has added counters.
 __device__ unsigned long long furl_profile[FURL_PROFILE];
 #endif
 

@@ -224,10 +224,11 @@ $__internal_0_$__cuda_sm3x_div_rn_noftz_f32_slowpath:
         frequencies = {**self.FREQUENCIES, ST: 70}
         _, blocks, _ = runs(self.LOOP, frequencies)
         machine.check_flow(code, "first", blocks, frequencies)
-        for block in blocks:
-            block.runs = 0 if block.runs == 70 else block.runs
-        with self.assertRaisesRegex(sass.Undecided, "runs 70 times, in machine code 0"):
-            machine.check_flow(code, "first", blocks, frequencies)
+        for wrong in [0, 140]:
+            for block in blocks:
+                block.runs = wrong
+            with self.assertRaisesRegex(sass.Undecided, f"runs 70 times, in machine code {wrong}"):
+                machine.check_flow(code, "first", blocks, frequencies)
 
 
 class Table(unittest.TestCase):
