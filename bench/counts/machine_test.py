@@ -216,6 +216,8 @@ $__internal_0_$__cuda_sm3x_div_rn_noftz_f32_slowpath:
             runs("1 CALL.REL.NOINC `($f)\n1 EXIT", {1: 1})
         with self.assertRaisesRegex(sass.Undecided, "nowhere"):
             runs("1 JMP R2\n1 EXIT", {1: 1})
+        with self.assertRaisesRegex(sass.Undecided, "without an end"):
+            runs(".L_x_1:\n1 BRA `(.L_x_1)", {1: 1})
         with self.assertRaisesRegex(sass.Undecided, "unequally"):
             runs("1 MOV R1, R2\n2 MOV R3, R2\n3 EXIT", {1: 1, 2: 2, 3: 3})
 

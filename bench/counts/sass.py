@@ -165,6 +165,8 @@ def set_runs(blocks, frequencies):
             backward[end].append(node)
         for n in edges[node]:
             backward[n].append(node)
+    if not reached(end, backward).issuperset(nodes):
+        raise Undecided("a loop without an end")
     before = dominators(0, edges, nodes)
     after = dominators(end, backward, [end, *reversed(nodes)])
     loops = find_loops(edges, before)
