@@ -47,15 +47,16 @@ PARTS = {
     "load": ["load_tile", "load_tile_as_f32", "load_rows", "load_row", "load_vector"],
     "means": ["subtract_means", "subtract", "pool_lfc", "pooling", "means_of", "lfc_slots",
               "store_lfc"],
-    "minimum, maximum": ["tile_min_max", "row_min_max"],
-    "exchange": ["exchange_rows", "reduce_rows", "for_each_distance", "shuffle_xor"],
-    "parameters": ["make_group", "make_groups", "params_of"],
+    "minimum, maximum": ["tile_min_max", "row_min_max", "wide_min_max", "row_pair_ranges"],
+    "exchange": ["exchange_rows", "reduce_rows", "for_each_distance", "shuffle_xor",
+                 "divide_words", "exchange_wide"],
+    "parameters": ["make_group", "make_groups", "make_usual_group"],
     "broadcast": ["shuffle_in_eight"],
-    "metadata": ["store_group", "store_groups", "index", "group_of_lane"],
-    "random words": ["random_words", "philox4x32", "get"],
-    "quantize": ["to_fixed", "quantize_tile"],
+    "metadata": ["store_group", "index", "group_of_lane"],
+    "random words": ["random_words", "philox4x32", "words", "get"],
+    "quantize": ["to_fixed", "quantize_tile", "quantize"],
     "round, pack": ["round_row", "pack_columns"],
-    "store": ["store_codes", "store_packed", "store_words"],
+    "store": ["store_codes", "store_packed", "store_words", "store"],
 }
 PART_OF = {name: part for part, names in PARTS.items() for name in names}
 
