@@ -147,7 +147,7 @@ def main_part(blocks, loops):
     return [blocks[n] for n in max(most, key=len)] if most else blocks
 
 
-def check_flow(code, kernel, blocks, frequencies):
+def check_flow(code, blocks, frequencies):
     """That stores, shuffles and barriers run as often in machine code as in intermediate code."""
     runs, predicated = collections.Counter(), set()
     for block in blocks:
@@ -156,7 +156,7 @@ def check_flow(code, kernel, blocks, frequencies):
                 runs[instruction.line] += block.runs
                 if instruction.predicate:
                     predicated.add(instruction.line)
-    most = max(frequencies[line] for line in frequencies if code.kernel[line - 1] == kernel)
+    most = max(frequencies.values())
     for line, got in runs.items():  # not of a shuffle that was merged with an equal one
         if not FIXED_LINE.match(code.lines[line - 1]):
             continue
@@ -169,20 +169,20 @@ def check_flow(code, kernel, blocks, frequencies):
                                  f"times, in machine code {got} times")
 
 
-def count_kernel(code, kernel, text, frequencies):
+def count_kernel(code, kernel, listing, profile):
     """The blocks of the main part, and all."""
-    blocks = sass.read_kernel(text)
+    frequencies = code.frequencies(kernel, profile)
+    blocks = sass.read_kernel(listing[kernel])
     loops = sass.set_runs(blocks, frequencies)
-    check_flow(code, kernel, blocks, frequencies)
+    check_flow(code, blocks, frequencies)
     return main_part(blocks, loops), blocks
 
 
 def count(code, listing, elements, profile):
     """The numbers of a case."""
-    frequencies = code.frequencies(profile)
     numbers = collections.Counter()
     for kernel in code.launched(profile):
-        counted, blocks = count_kernel(code, kernel, listing[kernel], frequencies)
+        counted, blocks = count_kernel(code, kernel, listing, profile)
         numbers["instructions"] += count_of(counted) * 32 / elements
         numbers["with_prologue"] += count_of(blocks) * 32 / elements
     return numbers
@@ -190,11 +190,10 @@ def count(code, listing, elements, profile):
 
 def count_parts(code, listing, elements, profile):
     """By part of a case its instructions, per element."""
-    frequencies = code.frequencies(profile)
-    functions = code.functions(code.launched(profile))
     parts = collections.Counter()
     for kernel in code.launched(profile):
-        for block in count_kernel(code, kernel, listing[kernel], frequencies)[0]:
+        functions = code.functions(kernel)
+        for block in count_kernel(code, kernel, listing, profile)[0]:
             for instruction in block.instructions:
                 names = functions.get(instruction.line, ())
                 part = next((PART_OF[name] for name in names if name in PART_OF), "loop and rest")

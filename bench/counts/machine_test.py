@@ -88,7 +88,7 @@ class IntermediateCode(unittest.TestCase):
     def test_each_line_has_the_runs_of_its_block(self):
         profile = {0: 7, 1: 70, 3: 70, 4: 7}
         self.assertEqual(self.code.launched(profile), {"first"})
-        frequencies = self.code.frequencies(profile)
+        frequencies = self.code.frequencies("first", profile)
         self.assertEqual([frequencies[n] for n in (LD, IF, ST, SHFL, AGAIN, RET)],
                          [7, 70, 0, 70, 70, 7])
 
@@ -98,7 +98,7 @@ class IntermediateCode(unittest.TestCase):
         self.assertNotIn("second", marked)
 
     def test_functions_of_lines(self):
-        functions = self.code.functions({"first"})
+        functions = self.code.functions("first")
         self.assertEqual(functions[LD], ())
         self.assertEqual(functions[ST], ("step",))
         self.assertNotIn(LD + 20, functions)
@@ -225,12 +225,12 @@ $__internal_0_$__cuda_sm3x_div_rn_noftz_f32_slowpath:
         code = ptx.Code(KERNEL.format(name="first"))
         frequencies = {**self.FREQUENCIES, ST: 70}
         _, blocks, _ = runs(self.LOOP, frequencies)
-        machine.check_flow(code, "first", blocks, frequencies)
+        machine.check_flow(code, blocks, frequencies)
         for wrong in [0, 140]:
             for block in blocks:
                 block.runs = wrong
             with self.assertRaisesRegex(sass.Undecided, f"runs 70 times, in machine code {wrong}"):
-                machine.check_flow(code, "first", blocks, frequencies)
+                machine.check_flow(code, blocks, frequencies)
 
 
 class Table(unittest.TestCase):

@@ -19,33 +19,33 @@ setp.eq.u32 %furl_p, %furl_a, 0; @%furl_p red.global.add.u64 [{counters} + {offs
 
 
 class Code:
-    """The text of a module, and for each line the kernel that it is in and its counter."""
+    """The text of a module, the lines of each kernel, and for each line its counter."""
 
     def __init__(self, text):
         code, *self.sections = text.split("\n\t.section")
         self.lines = code.splitlines()
         self.counters = re.search(r"\.global \S+ \S+ \S+ (\w*furl_profile\w*)\[", text).group(1)
-        self.kernel, self.counter = [], []
+        self.kernels, self.counter = {}, []
+        self.kernel_of = []  # by counter
         kernel = starts = None
-        count = -1
-        for line in self.lines:
+        for number, line in enumerate(self.lines):
             entry = re.search(r"\.entry (\w+)\(", line)
             if entry:
-                kernel = entry.group(1)
+                kernel, begin = entry.group(1), number
             instruction = kernel and is_instruction(line)
             if line == "{" or re.match(r"\$\w+:", line):
                 starts = True
             if instruction and starts:
-                count += 1
+                self.kernel_of.append(kernel)
                 starts = False
             if instruction and re.match(r"\s*(@!?%\w+ )?(bra|brx|ret|exit)\b", line):
                 starts = True
-            self.kernel.append(kernel)
-            self.counter.append(count if instruction else None)
-            if line == "}":
+            self.counter.append(len(self.kernel_of) - 1 if instruction else None)
+            if kernel and line == "}":
+                self.kernels[kernel] = range(begin, number + 1)
                 kernel = None
-        if count >= COUNTERS:
-            raise SystemExit(f"{count} places, more than the program has counters")
+        if len(self.kernel_of) > COUNTERS:
+            raise SystemExit(f"{len(self.kernel_of)} blocks, more than there are counters")
 
     def with_counters(self):
         out = []
@@ -62,9 +62,10 @@ class Code:
 
     def with_marks(self, kernels):
         """Some of the kernels, with the number of each line in place of the place in the source."""
+        left_out = {n for k, numbers in self.kernels.items() if k not in kernels for n in numbers}
         out = []
         for number, line in enumerate(self.lines):
-            if self.kernel[number] and self.kernel[number] not in kernels:
+            if number in left_out:
                 continue
             if self.counter[number] is not None:
                 out.append(f".loc 1 {number + 1} 0")
@@ -73,22 +74,19 @@ class Code:
         return "\n".join(out) + '\n.file 1 "kernels.ptx"\n'
 
     def launched(self, profile):
-        counters = set(profile)
-        return {k for k, c in zip(self.kernel, self.counter) if c in counters}
+        return {self.kernel_of[counter] for counter in profile}
 
-    def frequencies(self, profile):
-        """By number of a line: how often warps ran it."""
-        return {number + 1: profile.get(counter, 0)
-                for number, counter in enumerate(self.counter) if counter is not None}
+    def frequencies(self, kernel, profile):
+        """By number of a line of a kernel: how often warps ran it."""
+        return {number + 1: profile.get(self.counter[number], 0)
+                for number in self.kernels[kernel] if self.counter[number] is not None}
 
-    def functions(self, kernels):
-        """By number of a line: the functions that it is in, the innermost first."""
+    def functions(self, kernel):
+        """By number of a line of a kernel: the functions that it is in, the innermost first."""
         names = self.names()
         found, inlined, here = {}, {}, ()
-        for number, line in enumerate(self.lines):
-            if self.kernel[number] not in kernels:
-                continue
-            place = re.match(LOCATION, line)
+        for number in self.kernels[kernel]:
+            place = re.match(LOCATION, self.lines[number])
             if place:
                 at, name, call = place.groups()
                 here = (names[name], *inlined.get(call, ())) if name else ()
