@@ -32,6 +32,11 @@ using namespace furl;
 
 constexpr i64 num_elements = i64(1) << 22;
 
+#if defined(FURL_PROFILE)
+/// How often warps ran each block of the kernels, to which machine.py has added counters.
+__device__ unsigned long long furl_profile[FURL_PROFILE];
+#endif
+
 void require(cudaError_t code) {
   if (code == cudaSuccess) return;
   std::fprintf(stderr, "CUDA: %s\n", cudaGetErrorString(code));
@@ -300,5 +305,11 @@ int main(int argc, char** argv) {
     run(operation, elements, bits, argc > 4 ? argv[4] : "flat");
   }
   require(cudaDeviceSynchronize());
+#if defined(FURL_PROFILE)
+  std::vector<unsigned long long> profile(FURL_PROFILE);
+  require(cudaMemcpyFromSymbol(profile.data(), furl_profile, sizeof(furl_profile)));
+  for (std::size_t i = 0; i < profile.size(); ++i)
+    if (profile[i] > 0) std::printf("%zu %llu\n", i, profile[i]);
+#endif
   return 0;
 }
