@@ -44,9 +44,7 @@ void describe_device() {
 
 void register_all(bool all) {
   describe_device();
-  register_copy_rows(all);
-  register_part_rows(all);
-  register_codec_rows(all);
+  register_call_rows(all);
   register_baseline_rows(all);
 }
 
