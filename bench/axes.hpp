@@ -187,28 +187,27 @@ inline const std::vector<primitive_axes>& all_axes() {
   return table;
 }
 
+/// 2^k elements, in the shape that a path takes.
+inline tensor tensor_of_size(path way, int log2_size) {
+  const i64 n = i64(1) << log2_size;
+  tensor out{"log2_size:" + std::to_string(log2_size), {n}, {}, log2_size};
+  if (way == path::lfc_1d || way == path::normalised) out.shape = {n / 1024, 1024};
+  if (way == path::lfc_2d || way == path::window_2x2 || way == path::window_3x3)
+    out.shape = {n / 4096, 64, 64};
+  if (way == path::lines) out.shape = {n / 128, 128};
+  if (way == path::lfc_1d) out.window = {1, 8};
+  if (way == path::lfc_2d) out.window = {1, 8, 8};
+  if (way == path::normalised) out.extent = 1024;
+  return out;
+}
+
 /// What a path is measured on. Shapes of ResNet-50 are those of 64 images.
 inline std::vector<tensor> tensors_of(path way, timing timed) {
-  if (way == path::window_2x2 || way == path::window_3x3)
-    return {{"resnet50_112x112", {64, 64, 112, 112}, {}}};
-  if (way == path::normalised)
-    return {{"extent_768", {65536, 768}, {}, 0, 768}, {"extent_1", {65536, 768}, {}, 0, 1}};
-  if (way == path::lines)
-    return {{"lines_1000", {65536, 1000}, {}}, {"lines_197", {262144, 197}, {}}};
   std::vector<tensor> out;
-  const int first = timed == timing::per_call ? 10 : timed == timing::hot ? 20 : 16;
-  const int last = timed == timing::per_call ? 10 : timed == timing::hot ? 22 : 28;
-  for (int log2_size = first; log2_size <= last; log2_size += 2) {
-    const i64 n = i64(1) << log2_size;
-    const std::string name = "log2_size:" + std::to_string(log2_size);
-    if (way == path::lfc_1d) {
-      out.push_back({name, {n / 1024, 1024}, {1, 8}, log2_size});
-    } else if (way == path::lfc_2d) {
-      out.push_back({name, {n / 4096, 64, 64}, {1, 8, 8}, log2_size});
-    } else {
-      out.push_back({name, {n}, {}, log2_size});
-    }
-  }
+  if (timed == timing::per_call) return {tensor_of_size(way, 10)};
+  if (timed == timing::hot) return {tensor_of_size(way, 20), tensor_of_size(way, 22)};
+  for (int log2_size = 16; log2_size <= 28; log2_size += 2)
+    out.push_back(tensor_of_size(way, log2_size));
   if (way == path::lfc_1d) {
     out.push_back({"transformer_hidden", {64, 1024, 1024}, {1, 8, 1}});
     out.push_back({"transformer_hidden_by_64", {64, 1024, 1024}, {1, 64, 1}});
@@ -223,6 +222,16 @@ inline std::vector<tensor> tensors_of(path way, timing timed) {
     out.push_back({"resnet50_7x7", {64, 2048, 7, 7}, {1, 1, 8, 8}});
     out.push_back({"resnet50_56x56_channels_last", {64, 56, 56, 256}, {1, 8, 8, 1}});
     out.push_back({"transformer_attention", {4, 16, 1024, 1024}, {1, 1, 8, 8}});
+  }
+  if (way == path::window_2x2 || way == path::window_3x3)
+    out.push_back({"resnet50_112x112", {64, 64, 112, 112}, {}});
+  if (way == path::normalised) {
+    out.push_back({"extent_768", {65536, 768}, {}, 0, 768});
+    out.push_back({"extent_1", {65536, 768}, {}, 0, 1});
+  }
+  if (way == path::lines) {
+    out.push_back({"lines_1000", {65536, 1000}, {}});
+    out.push_back({"lines_197", {262144, 197}, {}});
   }
   return out;
 }

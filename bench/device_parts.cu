@@ -68,9 +68,10 @@ __global__ void __launch_bounds__(kernel::block_threads)
     make_random_bits(i64 num_tiles, random_key key, u32* never) {
   for (i64 tile = first_tile(); tile < num_tiles; tile += tile_stride()) {
     u32 sum = 0;
+    FURL_UNROLL
     for (u32 half = 0; half < 2; ++half) {
       const philox_block random = random_words(u64(tile), half, u32(lane_index()), key);
-      for (const u32 word : random.word) sum ^= word;
+      sum ^= random.word[0] ^ random.word[1] ^ random.word[2] ^ random.word[3];
     }
     if (sum == 0x9E3779B9u) *never = sum;
   }
@@ -91,8 +92,11 @@ __global__ void __launch_bounds__(kernel::block_threads)
     tile_fragment<T> elements;
     load_tile(x + tile * tile_elements, elements_in_tile(num_elements, tile), elements);
     u32 sum = 0;
-    for (const auto& row : elements.word)
+    FURL_UNROLL
+    for (const auto& row : elements.word) {
+      FURL_UNROLL
       for (const auto word : row) sum ^= word_of(word);
+    }
     if (sum == 0x9E3779B9u) *never = sum;
   }
 }

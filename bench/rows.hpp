@@ -4,6 +4,7 @@
 
 // Which rows there are, and which of them are measured by default.
 
+#include <string>
 #include <vector>
 
 #include "axes.hpp"
@@ -24,11 +25,24 @@ T base_of(const std::vector<T>& axis, T usual) {
   return axis.empty() || contains(axis, usual) ? usual : axis[0];
 }
 
-inline bool is_base_tensor(const row& r) {
-  if (r.way == path::lfc_1d) return r.on.name == "transformer_hidden";
-  if (r.way == path::lfc_2d) return r.on.name == "resnet50_56x56";
-  if (r.on.log2_size > 0 && r.axes->timed == timing::cold) return r.on.log2_size == 26;
-  return r.on.name == tensors_of(r.way, r.axes->timed)[0].name;
+inline std::string base_tensor_of(const row& r) {
+  switch (r.way) {
+    case path::lfc_1d:
+      return "transformer_hidden";
+    case path::lfc_2d:
+      return "resnet50_56x56";
+    case path::normalised:
+      return "extent_768";
+    case path::lines:
+      return "lines_1000";
+    case path::window_2x2:
+    case path::window_3x3:
+      return "resnet50_112x112";
+    default:
+      break;
+  }
+  if (r.axes->timed == timing::per_call) return "log2_size:10";
+  return r.axes->timed == timing::hot ? "log2_size:20" : "log2_size:26";
 }
 
 /// Whether there is a row for this point of the axes.
@@ -54,20 +68,22 @@ inline bool is_swept(const row& r) {
 /// 2 bits, groups of 256, stochastic, one large tensor.
 /// all_sizes: whether the size is one of those axes.
 inline bool is_default(const row& r, bool all_sizes) {
-  const primitive_axes& axes = *r.axes;
-  const int bits = detail::base_of(axes.bits, 2);
-  const int group = detail::base_of(axes.groups, 256);
-  const bool swept = detail::is_swept(r);
-  std::vector<int> sizes = {0, 26};
-  if (swept && all_sizes) sizes = {0, 16, 20, 24, 26, 28};
-  if (axes.timed == timing::cold && !detail::contains(sizes, r.on.log2_size)) return false;
-  if (!swept && (r.type == dtype::f16 || r.group != group)) return false;
-  if (!detail::contains(swept ? std::vector<int>{1, 2, 3, 4, 8} : std::vector<int>{1, bits, 4},
-                        r.bits))
-    return false;
-  if (!detail::contains<int>({32, group, 1024}, r.group)) return false;
+  const int bits = detail::base_of(r.axes->bits, 2);
+  const int group = detail::base_of(r.axes->groups, 256);
+  const bool other_tensor = r.on.name != detail::base_tensor_of(r);
+  if (detail::is_swept(r)) {
+    const std::vector<int> sizes =
+        all_sizes ? std::vector<int>{0, 16, 20, 24, 26, 28} : std::vector<int>{0, 26};
+    if (r.axes->timed == timing::cold && !detail::contains(sizes, r.on.log2_size)) return false;
+    if (!detail::contains<int>({1, 2, 3, 4, 8}, r.bits)) return false;
+    if (!detail::contains<int>({32, 256, 1024}, r.group)) return false;
+  } else {
+    if (other_tensor && r.on.log2_size > 0) return false;
+    if (r.type == dtype::f16 || r.group != group) return false;
+    if (!detail::contains<int>({1, bits, 4}, r.bits)) return false;
+  }
   const int departures = int(r.type != dtype::f32) + int(r.bits != bits) + int(r.group != group) +
-                         int(r.rounding != rounding::stochastic) + int(!detail::is_base_tensor(r));
+                         int(r.rounding != rounding::stochastic) + int(other_tensor);
   return departures <= 1;
 }
 
