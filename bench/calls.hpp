@@ -130,15 +130,16 @@ status expand(const A& a) {
 
 }  // namespace detail
 
+/// All calls of a program: its own, and then those of the library.
 template <class A>
-std::vector<call<A>> library_calls() {
+std::vector<call<A>> with_library_calls(std::vector<call<A>> calls) {
   using p = primitive;
   using o = operand;
   const std::vector<o> in_place = {o::x, o::blob};
   const std::vector<o> coded = {o::x, o::blob, o::given, o::tile_bits};
   const std::vector<o> added = {o::x, o::x, o::blob, o::given, o::tile_bits};
   const std::vector<o> passed = {o::x, o::y, o::blob};
-  return {
+  const std::vector<call<A>> library = {
       {p::pack, p::pack, in_place, [](auto& a) { return a.pack(a.plan(), a.codes(), a.blob()); }},
       {p::unpack, p::pack, in_place,
        [](auto& a) { return a.unpack(a.plan(), a.blob(), a.codes()); }},
@@ -182,6 +183,8 @@ std::vector<call<A>> library_calls() {
       {p::expand_sensitivity, p::expand_sensitivity, {o::given, o::result}, detail::expand<A>},
       {p::allocate_bits, p::allocate_bits, {o::given, o::tile_bits}, detail::allocate<A>},
   };
+  calls.insert(calls.end(), library.begin(), library.end());
+  return calls;
 }
 
 }  // namespace furl::bench

@@ -48,11 +48,7 @@ void run(benchmark::State& state, const row& r, const calls& all) {
 }  // namespace
 
 void register_call_rows(bool all) {
-  static const calls known = [] {
-    calls both = part_calls();
-    for (const call<device_call>& each : library_calls<device_call>()) both.push_back(each);
-    return both;
-  }();
+  static const calls known = with_library_calls(part_calls());
   for (const call<device_call>& each : known)
     register_device_rows(each.what, all,
                          [](benchmark::State& state, const row& r) { run(state, r, known); });

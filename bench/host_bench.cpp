@@ -207,19 +207,15 @@ using calls = std::vector<call<host_call>>;
 
 /// What has no call of the library, and all that has.
 const calls& known_calls() {
-  static const calls known = [] {
-    using p = primitive;
-    using o = operand;
-    calls both = {
-        {p::copy, p::copy, {o::x, o::y}, copy},
-        {p::add_arrays, p::add_arrays, {o::x, o::y, o::y}, add_arrays},
-        {p::random_bits, p::random_bits, {o::x}, make_random_bits},
-        {p::group_min_max, p::group_min_max, {o::x, o::result}, find_ranges},
-        {p::pool, p::compress, {o::x, o::result}, pool_cells},  // into the blob
-    };
-    for (const call<host_call>& each : library_calls<host_call>()) both.push_back(each);
-    return both;
-  }();
+  using p = primitive;
+  using o = operand;
+  static const calls known = with_library_calls<host_call>({
+      {p::copy, p::copy, {o::x, o::y}, copy},
+      {p::add_arrays, p::add_arrays, {o::x, o::y, o::y}, add_arrays},
+      {p::random_bits, p::random_bits, {o::x}, make_random_bits},
+      {p::group_min_max, p::group_min_max, {o::x, o::result}, find_ranges},
+      {p::pool, p::compress, {o::x, o::result}, pool_cells},  // into the blob
+  });
   return known;
 }
 
