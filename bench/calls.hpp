@@ -90,7 +90,8 @@ std::vector<u64> sizes_of(const call<Arguments>& c, const call<Arguments>& made_
   std::vector<u64> sizes(num_operands);
   for (const operand each : c.moved) sizes[std::size_t(each)] = t.size(each);
   for (const operand each : made_by.moved) sizes[std::size_t(each)] = t.size(each);
-  sizes[std::size_t(operand::tile_index)] = t.size(operand::tile_index);
+  if (sizes[std::size_t(operand::tile_bits)] > 0)
+    sizes[std::size_t(operand::tile_index)] = t.size(operand::tile_index);
   return sizes;
 }
 
