@@ -40,7 +40,7 @@ void run_division(benchmark::State& state, const row& r) {
   arrays.fill(0, deviates_as(dtype::f32));
   division::compress(p, r.bits, x(0), 1, 0, temporary, blob(0), nullptr);
   arrays.replicate();
-  if (r.what == primitive::division_compress) {
+  if (r.what() == primitive::division_compress) {
     measure(state, r, division::compress_bytes(p, r.bits), [&](i64 index, cudaStream_t stream) {
       division::compress(p, r.bits, x(index), 1, 4 * u64(index), temporary, blob(index), stream);
     });
@@ -67,7 +67,7 @@ void run_actnn(benchmark::State& state, const row& r) {
   arrays.fill(0, deviates_as(dtype::f32));
   actnn::compress(n, r.bits, x(0), 1, 0, scale, blob(0), nullptr);
   arrays.replicate();
-  if (r.what == primitive::actnn_compress) {
+  if (r.what() == primitive::actnn_compress) {
     measure(state, r, actnn::compress_bytes(n, r.bits), [&](i64 index, cudaStream_t stream) {
       actnn::compress(n, r.bits, x(index), 1, 8 * u64(index), scale, blob(index), stream);
     });

@@ -6,9 +6,7 @@ namespace furl::bench {
 
 // all: every row, not only the default ones.
 
-void register_copy_rows(bool all);
-void register_codec_rows(bool all);     // compress, decompress, decompress_add
-void register_part_rows(bool all);      // ranges, pooling, packing
+void register_call_rows(bool all);      // one call each
 void register_baseline_rows(bool all);  // bench/baselines
 
 }  // namespace furl::bench

@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -17,8 +18,8 @@
 #include "axes.hpp"
 #include "furl/config.hpp"
 #include "furl/types.hpp"
+#include "operands.hpp"
 #include "suite.hpp"
-#include "work.hpp"
 
 namespace furl::bench {
 
@@ -68,10 +69,10 @@ class array_places {
 /// one left there.
 class rotating_arrays {
  public:
-  /// sizes: bytes of each array of a set.
-  explicit rotating_arrays(std::vector<u64> sizes)
+  /// sizes: bytes of each array of a set. one_set: for calls that shall find all in the cache.
+  explicit rotating_arrays(std::vector<u64> sizes, bool one_set = false)
       : places_(std::move(sizes)),
-        num_sets_(sets_beyond_cache(places_.total())),
+        num_sets_(one_set ? 1 : sets_beyond_cache(places_.total())),
         memory_(u64(num_sets_) * places_.total()) {}
 
   /// An array of the set whose turn it is in a call.
@@ -160,6 +161,18 @@ class event_timer {
     return double(milliseconds) * 1e-3;
   }
 
+  /// Seconds of the host's clock until `count` calls are issued. Nothing but the calls is waited
+  /// for if the device has room for them.
+  template <class Call>
+  double host_seconds(int count, const Call& call) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < count; ++i) call(next_++, stream_);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    require(cudaStreamSynchronize(stream_));
+    return elapsed.count();
+  }
+  static constexpr int unfinished_calls = 256;  // that a stream has room for
+
   /// How many calls to put between two events, which resolve about half a microsecond: 200
   /// microseconds' worth of calls, at most 64.
   template <class Call>
@@ -176,12 +189,6 @@ class event_timer {
   i64 next_ = 0;
 };
 
-/// Copies the first array of a set to the second.
-inline void launch_copy(const rotating_arrays& arrays, i64 call, cudaStream_t stream) {
-  require(cudaMemcpyAsync(arrays.at(1, call), arrays.at(0, call), arrays.size(0),
-                          cudaMemcpyDeviceToDevice, stream));
-}
-
 /// Bytes per second that a device-to-device copy of an array moves, read and written: the median of
 /// a few intervals, timed as all else is, once a run for every size. 0 if no time passes.
 inline double copy_rate(u64 size) {
@@ -191,7 +198,10 @@ inline double copy_rate(u64 size) {
   arrays.fill(0, deviates_as(dtype::f32));
   arrays.replicate();
   event_timer timer;
-  const auto call = [&](i64 index, cudaStream_t stream) { launch_copy(arrays, index, stream); };
+  const auto call = [&](i64 index, cudaStream_t stream) {
+    require(cudaMemcpyAsync(arrays.at(1, index), arrays.at(0, index), size,
+                            cudaMemcpyDeviceToDevice, stream));
+  };
   const int calls = timer.calls_per_interval(call);
   std::vector<double> seconds(21);
   for (double& each : seconds) each = timer.seconds(calls, call) / calls;
@@ -204,21 +214,23 @@ inline double copy_rate(u64 size) {
 template <class Call>
 void measure(benchmark::State& state, const row& r, u64 bytes, const Call& call) {
   event_timer timer;
-  const int calls = timer.calls_per_interval(call);
+  const bool by_host = r.axes->timed == timing::per_call;
+  const int calls = by_host ? event_timer::unfinished_calls : timer.calls_per_interval(call);
   std::vector<double> seconds;
   while (state.KeepRunningBatch(calls)) {
-    const double interval = timer.seconds(calls, call);
+    const double interval = by_host ? timer.host_seconds(calls, call) : timer.seconds(calls, call);
     state.SetIterationTime(interval);
     seconds.push_back(interval / calls);
   }
-  set_counters(state, {num_elements(r), bytes}, median(seconds), copy_rate(tensor_bytes(r)));
+  set_counters(state, {num_elements(r), bytes}, median(seconds),
+               by_host ? 0.0 : copy_rate(tensor_bytes(r)));
 }
 
 /// Registers rows of a primitive; run(state, row) may throw.
 template <class Run>
 void register_device_rows(primitive what, bool all, const Run& run) {
-  constexpr bool all_sizes = true;
-  register_rows(what, all, all_sizes, "", [run](benchmark::State& state, const row& r) {
+  constexpr bool on_device = true;
+  register_rows(what, all, on_device, "", [run](benchmark::State& state, const row& r) {
     try {
       run(state, r);
     } catch (const std::exception& refused) {

@@ -11,14 +11,16 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <new>
 #include <string>
 #include <vector>
 
 #include "axes.hpp"
+#include "calls.hpp"
 #include "furl/furl.hpp"
+#include "operands.hpp"
 #include "suite.hpp"
-#include "work.hpp"
 
 namespace furl::bench {
 namespace {
@@ -75,115 +77,169 @@ double copy_rate(u64 size) {
 
 /// Times function() until the state has enough, and sets the counters by the median.
 template <class Function>
-void measure(benchmark::State& state, const row& r, const plan& p, const Function& function) {
+void measure(benchmark::State& state, const row& r, u64 bytes, const Function& function) {
   function();  // touches all pages
   std::vector<double> seconds;
   for (auto _ : state) {
     seconds.push_back(seconds_of(function));
     state.SetIterationTime(seconds.back());
   }
-  set_counters(state, {num_elements(r), bytes_moved(r, p)}, median(seconds),
-               copy_rate(tensor_bytes(r)));
+  set_counters(state, {num_elements(r), bytes}, median(seconds), copy_rate(tensor_bytes(r)));
 }
 
-void run_copy(benchmark::State& state, const row& r) {
-  const array from(tensor_bytes(r));
-  const array to(tensor_bytes(r));
-  from.fill(deviates_as(r.type));
-  measure(state, r, {}, [&] { copy_array(from, to); });
-}
-
-void run_add_arrays(benchmark::State& state, const row& r) {
-  const array from(tensor_bytes(r));
-  const array to(tensor_bytes(r));
-  from.fill(deviates_as(r.type));
-  to.fill(deviates_as(r.type));
-  measure(state, r, {}, [&] {
-    const auto* const x = reinterpret_cast<const float*>(from.data());
-    auto* const y = reinterpret_cast<float*>(to.data());
-    for (i64 i = 0; i < num_elements(r); ++i) y[i] += x[i];
-    benchmark::ClobberMemory();
-  });
-}
-
-void run_codes(benchmark::State& state, const row& r, int num_threads) {
-  const plan p = plan_of(r);
-  host::thread_pool pool(num_threads);
-  const array codes(tensor_bytes(r));
-  const array blob(p.size_bytes());
-  codes.fill(random_codes());
-  const bool packs = r.what == primitive::pack || r.what == primitive::mask_pack;
-  status s = host::pack(p, codes, blob, &pool);
-  measure(state, r, p, [&] {
-    const status next =
-        packs ? host::pack(p, codes, blob, &pool) : host::unpack(p, blob, codes, &pool);
-    if (s) s = next;
-  });
-  if (!s) fail(state, to_string(s));
-}
-
-/// Ranges of groups first..last - 1 of the tensor.
-template <class T>
-void find_ranges(const T* x, i64 first, i64 last, int group, furl::range* out) {
-  alignas(64) float converted[tile_elements];
-  for (i64 g = first; g < last; ++g) {
-    if constexpr (sizeof(T) == sizeof(float)) {
-      out[g] = host::detail::min_max(x + g * group, group);
-    } else {
-      host::detail::load_floats<T>(x, g * group, group, converted);
-      out[g] = host::detail::min_max(converted, group);
-    }
+/// As furl::host::NAME, with these arguments behind the others.
+#define FURL_BENCH_CALL(NAME, LAST)         \
+  template <class... Rest>                  \
+  status NAME(const Rest&... rest) const {  \
+    return furl::host::NAME(rest..., LAST); \
   }
+
+struct host_call : arguments {
+  host::thread_pool* pool = nullptr;
+  int num_threads = 1;
+
+  host::options options() const {
+    host::options o;
+    o.pool = pool;
+    give(o);
+    return o;
+  }
+
+  FURL_BENCH_CALL(compress, options())
+  FURL_BENCH_CALL(decompress, options())
+  FURL_BENCH_CALL(decompress_add, options())
+  FURL_BENCH_CALL(pack, pool)
+  FURL_BENCH_CALL(unpack, pool)
+  FURL_BENCH_CALL(unpack_multiply, pool)
+  FURL_BENCH_CALL(relu, pool)
+  FURL_BENCH_CALL(dropout, pool)
+  FURL_BENCH_CALL(max_pool, pool)
+  FURL_BENCH_CALL(max_pool_backward, pool)
+  FURL_BENCH_CALL(measure, options())
+
+  status squared_ranges(const furl::plan& p, const_values x, span<double> squared) const {
+    return host::squared_ranges(p, x, squared, pool);
+  }
+  status squared_ranges(const furl::plan& p, const_bytes blob, span<double> squared) const {
+    return host::squared_ranges(p, blob, squared, options());
+  }
+  status expand_sensitivity(const furl::plan& p, span<const float> of_parts,
+                            span<float> of_tiles) const {
+    return host::expand_sensitivity(p, of_parts, of_tiles);
+  }
+  status allocate_bits(u64 sum_of_bits, span<const float> sensitivity, span<const double> squared,
+                       bytes tile_bits) const {
+    return host::allocate_bits(sum_of_bits, sensitivity, squared, tile_bits);
+  }
+
+  status keep_and_restore() const {
+    const result<host::stash> kept = host::stash::compress(plan(), input(), key(), options());
+    return kept ? kept->restore(y(), options()) : kept.status();
+  }
+};
+
+#undef FURL_BENCH_CALL
+
+status copy(const host_call& c) {
+  std::memcpy(c.y().data, c.x().data, c.x().size_bytes());
+  benchmark::ClobberMemory();
+  return {};
 }
 
-/// The parts of compress that have no call of their own: ranges of groups, and pooling.
-void run_part(benchmark::State& state, const row& r, int num_threads) {
-  const plan p = plan_of(r);
-  host::thread_pool pool(num_threads);
-  const array elements(tensor_bytes(r));
-  const array blob(p.size_bytes());
-  std::vector<furl::range> ranges(std::size_t(p.num_groups()));
-  elements.fill(deviates_as(r.type));
-  const bool pools = r.what == primitive::pool;
-  const i64 units = pools ? p.grid().num_bands() : p.num_groups();
-  measure(state, r, p, [&] {
-    pool.run([&](int share) {
-      const i64 first = host::detail::share_begin(units, share, num_threads);
-      const i64 last = host::detail::share_begin(units, share + 1, num_threads);
-      with_type(r.type, [&](auto element) {
-        using type = decltype(element);
-        const auto* const x = reinterpret_cast<const type*>(elements.data());
-        if (pools) {
-          host::detail::means_scratch scratch{};
-          host::detail::average_bands<type>(p, x, blob.data(), first, last, scratch);
+status add_arrays(const host_call& c) {
+  const span<float> from = c.array<float>(operand::x);
+  float* const sum = c.array<float>(operand::y).data;
+  for (i64 i = 0; i < from.size; ++i) sum[i] += from.data[i];
+  benchmark::ClobberMemory();
+  return {};
+}
+
+/// Calls function(first, last) in every thread with its share of `units`.
+template <class Function>
+status share(const host_call& c, i64 units, const Function& function) {
+  c.pool->run([&](int index) {
+    function(host::detail::share_begin(units, index, c.num_threads),
+             host::detail::share_begin(units, index + 1, c.num_threads));
+  });
+  return {};
+}
+
+status make_random_bits(const host_call& c) {
+  return share(c, c.plan().num_tiles(), [&](i64 first, i64 last) {
+    alignas(64) u32 rows[4 * words_per_row];
+    for (i64 half = 2 * first; half < 2 * last; ++half) {
+      host::detail::random_half(u64(half / 2), u32(half % 2), c.key(), rows);
+      benchmark::DoNotOptimize(rows);
+    }
+  });
+}
+
+status find_ranges(const host_call& c) {
+  const int group = c.plan().codec().group;
+  const span<range> ranges = c.array<range>(operand::result);
+  return share(c, ranges.size, [&](i64 first, i64 last) {
+    with_type(c.of->r.type, [&](auto element) {
+      const auto* const x = c.array<const decltype(element)>(operand::x).data;
+      alignas(64) float converted[tile_elements];
+      for (i64 g = first; g < last; ++g) {
+        if constexpr (sizeof element == sizeof(float)) {
+          ranges.data[g] = host::detail::min_max(x + g * group, group);
         } else {
-          find_ranges(x, first, last, r.group, ranges.data());
+          host::detail::load_floats<decltype(element)>(x, g * group, group, converted);
+          ranges.data[g] = host::detail::min_max(converted, group);
         }
-      });
+      }
     });
   });
 }
 
-void run_codec(benchmark::State& state, const row& r, int num_threads) {
-  const plan p = plan_of(r);
-  const std::vector<u8> tile_bits = tile_bits_of(r);
+status pool_cells(const host_call& c) {
+  return share(c, c.plan().grid().num_bands(), [&](i64 first, i64 last) {
+    with_type(c.of->r.type, [&](auto element) {
+      host::detail::means_scratch scratch{};
+      host::detail::average_bands<decltype(element)>(
+          c.plan(), c.x().data, static_cast<u8*>(c.blob().data), first, last, scratch);
+    });
+  });
+}
+
+using calls = std::vector<call<host_call>>;
+
+/// What has no call of the library, and all that has.
+const calls& known_calls() {
+  using p = primitive;
+  using o = operand;
+  static const calls known = with_library_calls<host_call>({
+      {p::copy, p::copy, {o::x, o::y}, copy},
+      {p::add_arrays, p::add_arrays, {o::x, o::y, o::y}, add_arrays},
+      {p::random_bits, p::random_bits, {o::x}, make_random_bits},
+      {p::group_min_max, p::group_min_max, {o::x, o::result}, find_ranges},
+      {p::pool, p::compress, {o::x, o::result}, pool_cells},  // into the blob
+  });
+  return known;
+}
+
+void run_call(benchmark::State& state, const row& r, int num_threads) {
+  const call<host_call>& timed = find_call(known_calls(), r.what());
+  const call<host_call>& made_by = find_call(known_calls(), timed.made_by);
+  const task t(r);
+  const std::vector<u64> sizes = sizes_of(timed, made_by, t);
+  std::vector<std::unique_ptr<array>> arrays;
   host::thread_pool pool(num_threads);
-  host::options options;
-  options.pool = &pool;
-  options.tile_bits = tile_bits;
-  const array elements(tensor_bytes(r));
-  const array blob(p.size_bytes());
-  elements.fill(deviates_as(r.type));
-  const const_values x(elements.data(), r.type, num_elements(r));
-  const values y(elements.data(), r.type, num_elements(r));
-  random_key key = key_of_blobs;
-  status s = host::compress(p, x, blob, key, options);
-  measure(state, r, p, [&] {
-    ++key.offset;
-    const status next = r.what == primitive::compress ? host::compress(p, x, blob, key, options)
-                        : r.what == primitive::decompress
-                            ? host::decompress(p, blob, y, key_of_blobs, options)
-                            : host::decompress_add(p, blob, y, key_of_blobs, options);
+  host_call c;
+  c.of = &t;
+  c.pool = &pool;
+  c.num_threads = num_threads;
+  for (std::size_t i = 0; i < num_operands; ++i) {
+    if (sizes[i] == 0) continue;
+    arrays.push_back(std::make_unique<array>(sizes[i]));
+    c.at[i] = arrays.back()->data();
+    if (const auto content = t.content(operand(i)); !content.empty()) arrays.back()->fill(content);
+  }
+  status s = made_by.function(c);
+  measure(state, r, bytes_moved(timed, t), [&] {
+    ++c.index;
+    const status next = timed.function(c);
     if (s) s = next;
   });
   if (!s) fail(state, to_string(s));
@@ -201,28 +257,13 @@ void describe_cpu() {
 
 void register_all(bool all) {
   describe_cpu();
-  constexpr bool all_sizes = false;
-  register_rows(primitive::copy, all, all_sizes, "/threads:1", run_copy);
-  register_rows(primitive::add_arrays, all, all_sizes, "/threads:1", run_add_arrays);
-  for (const int num_threads : {1, 2}) {
-    const std::string suffix = "/threads:" + std::to_string(num_threads);
-    const auto codes = [=](benchmark::State& state, const row& r) {
-      run_codes(state, r, num_threads);
-    };
-    const auto part = [=](benchmark::State& state, const row& r) {
-      run_part(state, r, num_threads);
-    };
-    const auto codec = [=](benchmark::State& state, const row& r) {
-      run_codec(state, r, num_threads);
-    };
-    for (const primitive what :
-         {primitive::pack, primitive::unpack, primitive::mask_pack, primitive::mask_unpack})
-      register_rows(what, all, all_sizes, suffix, codes);
-    for (const primitive what : {primitive::group_min_max, primitive::pool})
-      register_rows(what, all, all_sizes, suffix, part);
-    for (const primitive what :
-         {primitive::compress, primitive::decompress, primitive::decompress_add})
-      register_rows(what, all, all_sizes, suffix, codec);
+  constexpr bool on_device = false;
+  for (const call<host_call>& each : known_calls()) {
+    const bool by_one = each.what == primitive::copy || each.what == primitive::add_arrays;
+    for (int num_threads = 1; num_threads <= (by_one ? 1 : 2); ++num_threads)
+      register_rows(
+          each.what, all, on_device, "/threads:" + std::to_string(num_threads),
+          [=](benchmark::State& state, const row& r) { run_call(state, r, num_threads); });
   }
 }
 

@@ -13,10 +13,10 @@ import sys
 from dataclasses import dataclass
 
 TYPES = {"f32", "f16", "bf16", "u8"}
-BASELINES = {"division_compress", "division_decompress", "actnn_compress", "actnn_decompress"}
-REFERENCES = {"copy", "add_arrays"}
-# Which rows a baseline's row is held against: those of this primitive and path.
+REFERENCES = {"copy", "add_arrays", "tile_load", "tile_store", "random_bits"}
+# The baselines, and which rows each is held against: those of this primitive and path.
 PEERS = {
+    "cub_min_max": ("block_min_max", "flat"),
     "division_compress": ("compress", "lfc_2d"),
     "division_decompress": ("decompress", "lfc_2d"),
     "actnn_compress": ("compress", "flat"),
@@ -34,6 +34,7 @@ class Key:
     bits: str = ""
     group: str = ""
     rounding: str = ""
+    timing: str = ""
     tensor: str = ""
     threads: str = ""
 
@@ -58,6 +59,8 @@ def parse_name(name):
             fields[label] = value
         elif label in ("nearest", "dithered"):
             fields["rounding"] = label
+        elif label in ("hot", "per_call"):
+            fields["timing"] = label
         elif label != "manual_time":
             fields["tensor"] = word
     return Key(primitive, path, element, **fields)
@@ -100,10 +103,14 @@ def table(header, lines):
 
 
 def name_cells(key):
-    return [key.path, key.type, key.bits, key.group, key.rounding, key.tensor, key.threads]
+    return [key.path, key.type, key.bits, key.group, key.rounding, key.timing, key.tensor, key.threads]
 
 
-NAME_HEADER = ["path", "type", "bits", "group", "rounding", "tensor", "threads"]
+NAME_HEADER = ["path", "type", "bits", "group", "rounding", "timing", "tensor", "threads"]
+
+
+def is_plain(key):
+    return not key.rounding and not key.timing
 
 
 def comparisons(rows):
@@ -113,7 +120,7 @@ def comparisons(rows):
         peer = PEERS.get(baseline.key.primitive)
         for row in rows:
             a, b = row.key, baseline.key
-            if ((a.primitive, a.path) == peer and a.group == "256" and not a.rounding
+            if ((a.primitive, a.path) == peer and a.group in ("", "256") and is_plain(a)
                     and (a.type, a.bits, a.tensor) == (b.type, b.bits, b.tensor)):
                 pairs.append((row, baseline))
     return pairs
@@ -134,8 +141,8 @@ def markdown(results):
     pairs = comparisons(rows)
     if pairs:
         out += ["## Beside the baselines", ""]
-        out += table(["primitive", *NAME_HEADER[:6], "baseline", "times as fast"],
-                     [[r.key.primitive, *name_cells(r.key)[:6], b.key.primitive,
+        out += table(["primitive", *NAME_HEADER[:-1], "baseline", "times as fast"],
+                     [[r.key.primitive, *name_cells(r.key)[:-1], b.key.primitive,
                        f"{r.elements / b.elements:.2f}"] for r, b in pairs])
     if failures:
         out += ["## Not measured", "", *(f"- {name}: {message}" for name, message in failures), ""]
@@ -150,13 +157,18 @@ def log2_size(row):
     return int(found[1]) if found else None
 
 
+def is_usual(key):
+    usual = ("4", "64") if key.path == "nf4" else ("2", "256")
+    return key.bits in ("", usual[0]) and key.group in ("", usual[1]) and is_plain(key)
+
+
 def typical_rows(rows):
-    """For every primitive, path, type and thread count: 2 bits, groups of 256, stochastic, on the
-    tensor that took longest."""
+    """For every primitive, path, type and thread count: 2 bits in groups of 256, or what it has in
+    their place, stochastic, on the tensor that took longest."""
     chosen = {}
     for row in rows:
         key = row.key
-        if key.bits not in ("", "2") or key.group not in ("", "256") or key.rounding:
+        if not is_usual(key):
             continue
         place = (key.primitive, key.path, key.type, key.threads)
         if place not in chosen or row.microseconds > chosen[place].microseconds:
@@ -165,7 +177,7 @@ def typical_rows(rows):
 
 
 def colour(primitive):
-    if primitive in BASELINES:
+    if primitive in PEERS:
         return "#c8641e"
     return "#8a8a8a" if primitive in REFERENCES else "#2f6fb0"
 
@@ -192,12 +204,13 @@ def draw_bars(axes, rows):
 def draw_sizes(axes, rows):
     """Bandwidth over size for what compresses and decompresses f32; the copy is the roof. A colour a
     primitive, a line style a path."""
+    # What is measured at one size has no curve.
     styles = {"flat": "-", "lfc_1d": ":", "lfc_2d": "--", "mixed": "-.", "rotated": (0, (3, 1, 1, 1, 1, 1))}
     curves = {}
     for row in rows:
         key = row.key
         shown = key.primitive == "copy" or "compress" in key.primitive
-        if not shown or key.type != "f32" or log2_size(row) is None:
+        if not shown or key.path not in styles or key.type != "f32" or log2_size(row) is None:
             continue
         threads = f", {key.threads} thr." if key.threads else ""
         label = f"{key.primitive} {key.path}{threads}"
@@ -208,7 +221,7 @@ def draw_sizes(axes, rows):
         roof = primitive == "copy"
         chosen = "black" if roof else colours.setdefault(primitive, f"C{len(colours)}")
         axes.plot(*zip(*sorted(points)), label=label, color=chosen, linestyle=styles[path],
-                  linewidth=3 if roof else 1.2, marker="x" if primitive in BASELINES else ".")
+                  linewidth=3 if roof else 1.2, marker="x" if primitive in PEERS else ".")
     axes.set_yscale("log")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("log2 of the number of elements (f32)")
@@ -224,8 +237,7 @@ def draw(results, path):
 
     rows, _ = read_rows(results)
     bars = typical_rows(rows)
-    swept = [row for row in rows if row.key.bits in ("", "2") and row.key.group in ("", "256")
-             and not row.key.rounding]
+    swept = [row for row in rows if is_usual(row.key)]
     has_sizes = len({log2_size(row) for row in swept} - {None}) > 1
     figure, axes = pyplot.subplots(1, 2 if has_sizes else 1, squeeze=False, layout="constrained",
                                    figsize=(16 if has_sizes else 8, 3 + 0.2 * len(bars)))

@@ -41,10 +41,13 @@ class Names(unittest.TestCase):
     def test_parts(self):
         key = report.parse_name(
             "compress/lfc_2d/bf16/bits:4/group:32/nearest/resnet50_56x56/threads:2/manual_time")
-        self.assertEqual(key, report.Key("compress", "lfc_2d", "bf16", "4", "32", "nearest",
+        self.assertEqual(key, report.Key("compress", "lfc_2d", "bf16", "4", "32", "nearest", "",
                                          "resnet50_56x56", "2"))
-        key = report.parse_name("mask_pack/flat/u8/log2_size:26/manual_time")
-        self.assertEqual(key, report.Key("mask_pack", "flat", "u8", tensor="log2_size:26"))
+        key = report.parse_name("random_bits/flat/u8/log2_size:26/manual_time")
+        self.assertEqual(key, report.Key("random_bits", "flat", "u8", tensor="log2_size:26"))
+        key = report.parse_name("compress/flat/f32/bits:2/group:256/hot/log2_size:20/manual_time")
+        self.assertEqual(key, report.Key("compress", "flat", "f32", "2", "256", timing="hot",
+                                         tensor="log2_size:20"))
 
     def test_others_are_refused(self):
         with self.assertRaises(ValueError):
@@ -82,19 +85,19 @@ class Markdown(unittest.TestCase):
         lines = report.markdown(load()).split("\n")
         rows, _ = report.read_rows(load())
         self.assertEqual([line for line in lines if line.startswith("## ")],
-                         ["## copy", "## mask_pack", "## compress"])
+                         ["## copy", "## compress", "## relu"])
         found = [line for line in lines if "log2_size" in line]
         self.assertEqual(len(found), len(rows))
         for line, row in zip(found, rows):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            self.assertEqual(cells[5], row.key.tensor)
-            self.assertEqual(cells[9], f"{row.gigabytes:.4g}")
-            self.assertEqual(cells[10], f"{row.of_copy:.2f}")
+            self.assertEqual(cells[6], row.key.tensor)
+            self.assertEqual(cells[10], f"{row.gigabytes:.4g}")
+            self.assertEqual(cells[11], f"{row.of_copy:.2f}")
 
     def test_baselines(self):
         self.assertNotIn("Beside the baselines", report.markdown(load()))
         text = report.markdown(with_baseline(load()))
-        self.assertIn("| compress | lfc_2d | f32 | 2 | 256 |  | log2_size:16 | division_compress "
+        self.assertIn("| compress | lfc_2d | f32 | 2 | 256 |  |  | log2_size:16 | division_compress "
                       "| 2.00 |", text)
         self.assertEqual(text.count("| 2.00 |"), 2)
 

@@ -14,6 +14,7 @@
 
 #include "axes.hpp"
 #include "furl/config.hpp"
+#include "rows.hpp"
 
 namespace furl::bench {
 
@@ -58,10 +59,11 @@ inline void fail(benchmark::State& state, const std::string& reason) {
 /// Registers rows of a primitive, all or the default ones (see is_default); function(state, row)
 /// measures one. suffix: what the program adds to their names.
 template <class Function>
-void register_rows(primitive what, bool all, bool all_sizes, const std::string& suffix,
+void register_rows(primitive what, bool all, bool on_device, const std::string& suffix,
                    const Function& function) {
   for (const row& r : rows_of(what)) {
-    if (!all && !is_default(r, all_sizes)) continue;
+    if (!on_device && r.axes->timed == timing::hot) continue;
+    if (!all && !is_default(r, on_device)) continue;
     benchmark::RegisterBenchmark((name(r) + suffix).c_str(),
                                  [r, function](benchmark::State& state) { function(state, r); })
         ->UseManualTime()

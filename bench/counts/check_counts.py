@@ -35,7 +35,7 @@ def cases():
         for element in types:
             for bits in range(1, 9):
                 yield operation, element, bits, "flat"
-            for shape in [*PLANES, 32, "odd", "features", "sequence", "channels_last"]:
+            for shape in [*PLANES, 32, "odd", "features", "sequence", "sequence64", "channels_last"]:
                 yield operation, element, 2, shape
     for operation in ["compress_rotated", "decompress_rotated", "decompress_add_rotated"]:
         for element in types:
@@ -70,7 +70,9 @@ def cases():
     for shape in [56, 75, "features", "sequence", "channels_last"]:
         yield "compress_in_ranges", "f32", 2, shape
     yield "measure", "f32", 2, 56
-    yield "allocate_bits", "u8", 2, "flat"
+    yield "squared_coded_ranges", "f32", 2, "flat"
+    for operation in ["allocate_bits", "expand_sensitivity", "index_tiles"]:
+        yield operation, "u8", 2, "flat"
     for operation in ["pack", "unpack"]:
         for bits in [1, 4]:
             yield operation, "u8", bits, "flat"
@@ -87,8 +89,9 @@ def cases():
         for element in types:
             yield operation, element, 1, "flat"
     for operation in ["max_pool", "max_pool_backward"]:  # the second with the first
-        for bits in [2, 4]:
-            yield operation, "f32", bits, "flat"
+        for element in types:
+            for bits in [2, 4]:
+                yield operation, element, bits, "flat"
 
 
 def measure(launcher, program, case):

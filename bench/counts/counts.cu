@@ -7,15 +7,17 @@
 //   furl_counts compress|relu|decompress|decompress_add_positives f32|f16|bf16 BITS
 //   furl_counts compress|decompress|decompress_add_lines f32|f16|bf16 BITS even_lines|odd_lines
 //   furl_counts decompress|decompress_add_dithered[_mixed] f32|f16|bf16 BITS SHAPE
-//   furl_counts compress_in_ranges|measure|squared_ranges f32|f16|bf16 BITS SHAPE
-//   furl_counts pack|unpack|allocate_bits u8 BITS
+//   furl_counts compress_in_ranges|measure|squared_ranges|squared_coded_ranges f32|f16|bf16 BITS
+//     SHAPE
+//   furl_counts pack|unpack|allocate_bits|expand_sensitivity|index_tiles u8 BITS
 //   furl_counts pack|pack_stochastic|unpack|unpack_multiply[_scaled] f32|f16|bf16 BITS, by a
 //     codebook, with groups of 64 and scales in bf16
 //   furl_counts relu|dropout|dropout_masked f32|f16|bf16 1
 //   furl_counts max_pool|max_pool_backward f32|f16|bf16 BITS: 2 for 2 x 2 windows, 4 for 3 x 3
 // SHAPE is flat, without an LFC; extentN, flat and normalised by statistics of N elements each, for
 // compress and decompress of codes that are not mixed; or with an LFC: features, sequence,
-// channels_last, the side of square planes under windows of 8 x 8, or odd for windows of 5 x 5.
+// sequence64, channels_last, the side of square planes under windows of 8 x 8, or odd for windows
+// of 5 x 5.
 
 #include <cuda_runtime_api.h>
 
@@ -174,6 +176,14 @@ void run_measure(const plan& p, const_values x, const_bytes blob) {
                   {device_memory(size), size}, nullptr));
 }
 
+void run_expansion(const plan& p) {
+  constexpr i64 samples = 64;
+  auto* const of_samples = reinterpret_cast<float*>(device_memory(samples * sizeof(float)));
+  auto* const of_tiles =
+      reinterpret_cast<float*>(device_memory(u64(p.num_tiles()) * sizeof(float)));
+  require(expand_sensitivity(p, {of_samples, samples}, {of_tiles, p.num_tiles()}, nullptr));
+}
+
 struct pooled_shape {
   extents shape;
   extents window;
@@ -183,6 +193,7 @@ pooled_shape make_shape(const std::string& name) {
   if (name == "flat" || name.rfind("extent", 0) == 0) return {{num_elements}, {}};
   if (name == "features") return {{1024, 1024}, {1, 8}};
   if (name == "sequence") return {{8, 197, 768}, {1, 8, 1}};
+  if (name == "sequence64") return {{8, 197, 768}, {1, 64, 1}};
   if (name == "channels_last") return {{6, 56, 56, 64}, {1, 8, 8, 1}};
   if (name == "odd") return {{256, 64, 64}, {1, 5, 5}};
   if (name == "even_lines") return {{1000, 1000}, {}};
@@ -247,7 +258,7 @@ void run(std::string operation, dtype type, int bits, const std::string& shape_n
   codec c;
   c.bits = bits;
   c.window = pooled.window;
-  const bool mixed = cut_suffix(operation, "_mixed");
+  const bool mixed = cut_suffix(operation, "_mixed") || operation == "index_tiles";
   if (cut_suffix(operation, "_rotated")) c.coding = coding::rotated;
   if (cut_suffix(operation, "_positives")) c.coding = coding::positives;
   c.by_lines = cut_suffix(operation, "_lines");
@@ -273,10 +284,16 @@ void run(std::string operation, dtype type, int bits, const std::string& shape_n
     run_in_ranges(p, {x, type, n}, {blob, p.size_bytes()});
   } else if (operation == "measure") {
     run_measure(p, {x, type, n}, {blob, p.size_bytes()});
-  } else {
+  } else if (operation == "expand_sensitivity") {
+    run_expansion(p);
+  } else if (operation != "index_tiles") {  // what mixed options have called already
     const i64 tiles = p.num_tiles();
     auto* const squared = reinterpret_cast<double*>(device_memory(u64(tiles) * sizeof(double)));
-    require(squared_ranges(p, const_values{x, type, n}, {squared, tiles}, nullptr));
+    if (operation == "squared_ranges") {
+      require(squared_ranges(p, const_values{x, type, n}, {squared, tiles}, nullptr));
+    } else {
+      require(squared_ranges(p, const_bytes{blob, p.size_bytes()}, {squared, tiles}, nullptr));
+    }
   }
   std::printf("%lld\n", n);
 }
@@ -292,7 +309,7 @@ int main(int argc, char** argv) {
   if (operation == "allocate_bits") {
     run_allocation(bits);
     std::printf("%lld\n", num_elements);
-  } else if (type == "u8") {
+  } else if (type == "u8" && operation.find("pack") != std::string::npos) {
     run_codes(operation, bits);
     std::printf("%lld\n", num_elements);
   } else if (operation.rfind("max_pool", 0) == 0) {

@@ -141,10 +141,10 @@ def count_of(blocks):
 
 
 def main_part(blocks, loops):
-    """The loop over tiles, the outermost of those that hold most of the instructions; or all."""
+    """The loop over tiles, the innermost of those that hold most of the instructions; or all."""
     most = [inside for inside in loops.values()
             if 2 * count_of(blocks[n] for n in inside) > count_of(blocks)]
-    return [blocks[n] for n in max(most, key=len)] if most else blocks
+    return [blocks[n] for n in min(most, key=len)] if most else blocks
 
 
 def check_flow(code, blocks, frequencies):

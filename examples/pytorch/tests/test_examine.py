@@ -70,9 +70,9 @@ def test_the_report_names_who_makes_the_error(monkeypatch):
     assert "The most comes from what aten::cos saves" in text
 
 
-def test_memory_is_that_of_the_allocator():
+def test_memory_is_that_of_the_allocator(device):
     x = torch.randn(256, 1024, requires_grad=True)
-    memory = memory_of(lambda: (x * 1).sin().sum(), torch.device("cpu"), bits=2)
+    memory = memory_of(lambda: (x * 1).sin().sum(), torch.device(device), bits=2)
     assert (1 << 20) <= memory.counted.bytes_before < 1.05 * (1 << 20)
     assert 1 << 16 <= memory.counted.bytes_after < 1 << 17
     assert memory.counted.bytes_after + (1 << 20) <= memory.peak < 1.2 * (1 << 20)
@@ -91,20 +91,19 @@ def test_memory_is_that_of_the_allocator():
     ("transformers:bert", {"num_hidden_layers": 2, "hidden_size": 256, "intermediate_size": 1024,
                            "num_attention_heads": 4, "vocab_size": 2000}),
     ("transformers:t5", {"num_layers": 2, "d_model": 256, "d_ff": 1024, "vocab_size": 2000})])
-def test_counts_agree_with_the_allocator(name, settings):
+def test_counts_agree_with_the_allocator(name, settings, device):
     pytest.importorskip(name.partition(":")[0])
-    cpu = torch.device("cpu")
     model, draw = subject_of(name, Wanted(8, settings=settings))
-    memory = memory_of(draw(), cpu, bits=2)
+    memory = memory_of(draw(), torch.device(device), bits=2)
     if memory.exact == 0:
         pytest.skip("this allocator does not count")
     assert memory.counted.bytes_before == pytest.approx(memory.exact, rel=0.05)
     assert memory.counted.bytes_after == pytest.approx(memory.kept, rel=0.05)
 
 
-def test_the_command(capsys, monkeypatch):
+def test_the_command(capsys, monkeypatch, device):
     monkeypatch.syspath_prepend(__file__.rpartition("/")[0])
-    main(["test_examine:example", "--steps", "2", "--draws", "2", "--bits", "4", "--device", "cpu"])
+    main(["test_examine:example", "--steps", "2", "--draws", "2", "--bits", "4", "--device", device])
     text = capsys.readouterr().out
     assert "aten::batch_norm" in text and "4 bits" in text and "The gradient has a projection of" in text
 

@@ -159,6 +159,7 @@ def test_small_parts_do_not_keep_large_memory():
     assert restored._base is None
 
 
+@pytest.mark.host_only
 def test_inputs_refilled_behind_the_back_of_torch_are_new():
     memory = torch.zeros(64, 64).numpy()
     x = torch.from_numpy(memory)
@@ -196,10 +197,10 @@ def test_one_memory_in_two_shapes_is_kept_once():
     assert torch.equal(z.grad_fn._saved_self, x)
 
 
-def test_copies_of_parameters_that_autocast_makes_are_made_again():
+def test_copies_of_parameters_that_autocast_makes_are_made_again(device):
     layer, x = nn.Linear(64, 128), values(64, 64)
     context = compress_saved(bits=8)
-    with context, torch.autocast("cpu", dtype=torch.bfloat16):
+    with context, torch.autocast(device, dtype=torch.bfloat16):
         y = layer(x)
     assert context.live.now < 64 * 64 * 2  # the input alone
     y.float().sum().backward(retain_graph=True)

@@ -47,6 +47,7 @@ def test_forward_mode_passes():
     assert torch.equal(value, expected[0]) and torch.equal(tangent, expected[1])
 
 
+@pytest.mark.host_only
 def test_the_meter_can_be_entered_twice_by_one_thread():
     live = LiveBytes()
 
@@ -60,6 +61,7 @@ def test_the_meter_can_be_entered_twice_by_one_thread():
     assert not thread.is_alive() and live.now == 1
 
 
+@pytest.mark.host_only
 @pytest.mark.skipif(not hasattr(torch, "func"), reason="torch 1 has another DTensor")
 def test_distributed_tensors_pass(tmp_path):
     from torch.distributed import destroy_process_group, init_process_group

@@ -53,11 +53,11 @@ def test_parameters_and_their_views_pass():
     del y
 
 
-def test_autocast_copies_of_parameters_pass():
+def test_autocast_copies_of_parameters_pass(device):
     layer = nn.Linear(64, 128)
     x = values(64, 64)
     spy = Spy()
-    with spy, torch.autocast("cpu", dtype=torch.bfloat16):
+    with spy, torch.autocast(device, dtype=torch.bfloat16):
         y = layer(x)
     assert y.dtype == torch.bfloat16
     assert [(t.dtype, t.shape) for t in spy.compressed()] == [(torch.bfloat16, (64, 64))]
@@ -175,7 +175,7 @@ def test_inputs_of_modules_are_compressed_and_other_constants_pass():
     assert compressed(lambda: torch.randn(64, 64) @ values(64, 4)) == []
 
 
-def test_inputs_are_known_by_their_consumer_however_they_came():
+def test_inputs_are_known_by_their_consumer_however_they_came(device):
     class Named(nn.Module):
         def __init__(self):
             super().__init__()
@@ -188,7 +188,7 @@ def test_inputs_are_known_by_their_consumer_however_they_came():
     assert [t.shape for t in compressed(lambda: net(batch={"x": (x, )}))] == [x.shape]
 
     def cast():
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast(device, dtype=torch.bfloat16):
             return net(batch={"x": (x, )})
 
     assert [t.dtype for t in compressed(cast)] == [torch.bfloat16]
