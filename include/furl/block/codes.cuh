@@ -11,6 +11,7 @@
 #include "furl/config.hpp"
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/pairs.cuh"
+#include "furl/detail/device/vectors.cuh"
 #include "furl/detail/number.hpp"
 #include "furl/detail/quantize.hpp"
 
@@ -25,17 +26,14 @@ namespace detail {
 template <int K = 0, int Bits>
 __device__ __forceinline__ void store_words(u64 at, const u32 (&packed)[Bits]) {
   if constexpr (K < Bits) {
-    const u32 word[1] = {packed[K]};
-    store_vector<K * row_elements>(at, word);
+    store_blob_word<K * row_elements>(at, packed[K]);
     store_words<K + 1>(at, packed);
   }
 }
 template <int K = 0, int Bits>
 __device__ __forceinline__ void load_words(u64 at, u32 (&packed)[Bits]) {
   if constexpr (K < Bits) {
-    u32 word[1];
-    load_vector<K * row_elements>(at, word);
-    packed[K] = word[0];
+    packed[K] = load_blob_word<K * row_elements>(at);
     load_words<K + 1>(at, packed);
   }
 }
@@ -188,9 +186,10 @@ __device__ __forceinline__ u32 present_bits(int count) {
 __device__ __forceinline__ void store_group(u8* metadata, i64 group, dtype meta, float lo,
                                             float step) {
   if (meta == dtype::bf16) {
-    reinterpret_cast<u32*>(metadata)[group] = u32(stored_bf16(lo)) | (bits_of(step) & 0xffff0000u);
+    store_blob_word<0>(u64(metadata + 4 * group), select_bytes(lo, step, 0x7632));
   } else {
-    reinterpret_cast<float2*>(metadata)[group] = float2{lo, step};
+    store_blob_word<0>(u64(metadata + 8 * group), bits_of(lo));
+    store_blob_word<4>(u64(metadata + 8 * group), bits_of(step));
   }
 }
 

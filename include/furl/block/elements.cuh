@@ -9,6 +9,7 @@
 #include "furl/config.hpp"
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/pairs.cuh"
+#include "furl/detail/device/vectors.cuh"
 
 namespace furl {
 

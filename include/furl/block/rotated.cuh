@@ -16,6 +16,7 @@
 #include "furl/detail/device/rotated_wide_codes.cuh"
 #include "furl/detail/device/rotated_wide_values.cuh"
 #include "furl/detail/device/rotation.cuh"
+#include "furl/detail/device/vectors.cuh"
 #include "furl/detail/number.hpp"
 #include "furl/detail/rotated.hpp"
 

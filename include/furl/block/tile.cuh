@@ -7,6 +7,7 @@
 #include "furl/config.hpp"
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/pairs.cuh"
+#include "furl/detail/device/vectors.cuh"
 #include "furl/detail/number.hpp"
 #include "furl/types.hpp"
 

@@ -15,6 +15,7 @@
 #include "furl/detail/device/one_bit.cuh"
 #include "furl/detail/device/pairs.cuh"
 #include "furl/detail/device/positives_kernels.cuh"
+#include "furl/detail/device/vectors.cuh"
 #include "furl/detail/quantize.hpp"
 #include "furl/extra/activation.hpp"
 #include "furl/extra/codebook.hpp"
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(block_threads) relu(masked_arrays<T> a) {
   // In a register of its own: a constant would be loaded for every tile.
   const u32 threshold = forgotten(threshold_word<T>(smallest_positive));
   for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int count, i64, u32* word) {
-    store_word(word, relu_tile(x, count, threshold));
+    store_blob_word<0>(u64(word), relu_tile(x, count, threshold));
   });
 }
 
@@ -100,7 +101,7 @@ __global__ void __launch_bounds__(block_threads, 4)  // without the number ptxas
   const random_key key = key_source.get();
   for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int count, i64 tile, u32* word) {
     const u32 kept = drop_tile(tile, count, rate, key, x);
-    if constexpr (HasMask) store_word(word, kept);
+    if constexpr (HasMask) store_blob_word<0>(u64(word), kept);
   });
 }
 

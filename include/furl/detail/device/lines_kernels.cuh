@@ -15,6 +15,7 @@
 #include "furl/detail/cells.hpp"
 #include "furl/detail/device/decompress_kernels.cuh"
 #include "furl/detail/device/launch.cuh"
+#include "furl/detail/device/vectors.cuh"
 
 FURL_HIDDEN_BEGIN
 

@@ -160,9 +160,10 @@ struct full_cell {
     return mul_rn(sum_of_eight(sum), 0x1p-6f);  // exact, so the same as the division
   }
   __device__ __forceinline__ void fill(float value) const {
+    u64 both;  // one pair of registers for all rows
+    asm volatile("mov.b64 %0, {%1, %1};" : "=l"(both) : "f"(value));
     FURL_UNROLL
-    for (u32 row = 0; row < 8; ++row)
-      *reinterpret_cast<float2*>(first + row * pitch) = {value, value};
+    for (u32 row = 0; row < 8; ++row) *reinterpret_cast<u64*>(first + row * pitch) = both;
   }
 };
 

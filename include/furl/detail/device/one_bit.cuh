@@ -16,6 +16,7 @@
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/launch.cuh"
 #include "furl/detail/device/pairs.cuh"
+#include "furl/detail/device/vectors.cuh"
 #include "furl/detail/number.hpp"
 
 #if !defined(__CUDACC_RTC__)
@@ -229,19 +230,6 @@ struct masked_arrays {
   }
 #endif
 };
-
-/// @{
-/// One word of codes, with streaming hints. (A generic address that points to global memory is the
-/// address in that space: the conversion, left out, would do nothing and yet be counted.)
-__device__ __forceinline__ u32 load_word(const u32* at) {
-  u32 word;
-  asm("ld.global.cs.b32 %0, [%1];" : "=r"(word) : "l"(at));
-  return word;
-}
-__device__ __forceinline__ void store_word(u32* at, u32 value) {
-  asm volatile("st.global.cs.b32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
-}
-/// @}
 
 /// Calls function(elements, count, tile, word) for every tile: the lane's elements of x, of which
 /// `count` of the tile are present, and the address of the lane's word of the mask. If Writes, the

@@ -13,6 +13,7 @@
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/quantize_row.cuh"
 #include "furl/detail/device/tile_random.cuh"
+#include "furl/detail/device/vectors.cuh"
 #include "furl/detail/device/wide_range.cuh"
 #include "furl/detail/usual_group.hpp"
 
@@ -66,7 +67,7 @@ class wide_compress {
         codes_(__cvta_generic_to_global(blob + 4 * lane_)),
         metadata_(__cvta_generic_to_global(blob + layout.meta_offset)) {
     const u32 begin = wide_group_begin<T>(lane_);
-    const bool is_first = lane_ % (8 / tiles) == 0 && begin % u32(layout.group) == 0;
+    const bool is_first = lane_ % (8 / tiles) == 0 && (begin & u32(layout.group - 1)) == 0;
     const u32 offset = is_first ? begin * wide.metadata_bytes / (tiles * tile_elements) : no_group;
     offset_ = shuffle(offset, int(lane_));  // lest each turn computes it anew
     forget(x_);
@@ -150,11 +151,10 @@ class wide_compress {
     if (offset_ == no_group) return;
     const u64 at = metadata_ + (turn * wide_.metadata_bytes + offset_);
     if (wide_.scale.dropped != 0) {
-      const u32 pair[1] = {select_bytes(mine.lo, mine.step, 0x7632)};
-      store_vector<0>(at, pair);
+      store_blob_word<0>(at, select_bytes(mine.lo, mine.step, 0x7632));
     } else {
-      const u32 pair[2] = {bits_of(mine.lo), bits_of(mine.step)};
-      store_vector<0>(at, pair);
+      store_blob_word<0>(at, bits_of(mine.lo));
+      store_blob_word<4>(at, bits_of(mine.step));
     }
   }
 

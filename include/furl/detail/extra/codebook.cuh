@@ -14,6 +14,7 @@
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/launch.cuh"
 #include "furl/detail/device/one_bit.cuh"
+#include "furl/detail/device/vectors.cuh"
 #include "furl/detail/extra/threshold_search.cuh"
 #include "furl/detail/quantize.hpp"
 #include "furl/extra/codebook.hpp"
@@ -210,7 +211,7 @@ template <class T, class Architectures>
 __global__ void __launch_bounds__(block_threads) pack_binary(masked_arrays<T> a, float threshold) {
   const u32 least = threshold_word<T>(threshold);
   for_each_masked_tile<false>(a, [&](const tile_fragment<T>& x, int count, i64, u32* word) {
-    store_word(word, encode_binary(x, count, least));
+    store_blob_word<0>(u64(word), encode_binary(x, count, least));
   });
 }
 
@@ -264,7 +265,7 @@ __global__ void __launch_bounds__(block_threads)
 template <class T, bool Scales, class Architectures>
 __global__ void __launch_bounds__(block_threads) multiply_binary(masked_arrays<T> a, float level) {
   for_each_masked_tile<true>(a, [&](tile_fragment<T>& x, int, i64, const u32* word) {
-    scale_binary<Scales>(load_word(word), level, x);
+    scale_binary<Scales>(load_blob_word<0>(u64(word)), level, x);
   });
 }
 
