@@ -40,11 +40,18 @@ bool is_left(float lo, float hi, int bits, dtype meta, int units) {
   return false;
 }
 
+// Sanitizers see as much in a part of them.
+#if defined(FURL_SANITIZED)
+constexpr u32 significand_step = 127;  // which hits the last
+#else
+constexpr u32 significand_step = 1;
+#endif
+
 TEST(UsualGroup, IsThatOfDivisionsForAllSignificands) {
   for (const dtype meta : {dtype::bf16, dtype::f32}) {
     for (int units = -1; units <= 1; ++units) {
       for (u32 significand = 0; significand < 1u << 23 && !testing::Test::HasFailure();
-           ++significand) {
+           significand += significand_step) {
         // All widths at one bit, where the step is the width; at others a part of them.
         const float width = float_of(0x3f800000u | significand);
         const bool left = is_left<float>(0.0f, width, 1, meta, units);
