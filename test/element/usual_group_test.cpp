@@ -42,7 +42,7 @@ bool is_left(float lo, float hi, int bits, dtype meta, int units) {
 
 // Sanitizers see as much in a part of them.
 #if defined(FURL_SANITIZED)
-constexpr u32 significand_step = 127;  // which hits the last
+constexpr u32 significand_step = 47;  // which hits the last
 #else
 constexpr u32 significand_step = 1;
 #endif

@@ -118,8 +118,8 @@ __device__ __forceinline__ void fill_row(float* row, u32 num_columns, float mean
     if (u32(k * Granule) < num_columns) row[k] = mean;
 }
 
-/// Sum of a cell's slots, and their replacement. Two forms: any cell, and 8 x 8 elements in rows of
-/// two slots each, 8 bytes aligned.
+/// Sum of a cell's slots, and their replacement. Three forms: any cell; cells in rows of one or two
+/// slots; and 8 x 8 elements in rows of two slots each, 8 bytes aligned.
 template <int Granule>
 struct any_cell {
   float* first;
@@ -142,6 +142,42 @@ struct any_cell {
     for (u32 j = 0; j < 8; ++j) {
       const u32 row = j ^ start;
       if (row < box.num_rows) fill_row<Granule>(first + row * pitch, box.num_columns, value);
+    }
+  }
+};
+
+/// Slots that a cell lacks are read and written in the place of others that it has: the lanes of a
+/// warp have different cells, so that branches would be the slower for it.
+template <>
+struct any_cell<4> {
+  float* first;
+  u32 pitch;  // slots
+  u32 order;
+  cell_box box;
+
+  __device__ __forceinline__ float* row_at(u32 row) const {
+    return first + min(row, box.num_rows - 1) * pitch;
+  }
+  __device__ __forceinline__ float mean() const {
+    const int second = box.num_columns > 4 ? 1 : 0;
+    float sum[8];
+    FURL_UNROLL
+    for (u32 j = 0; j < 8; ++j) {
+      const float* const row = row_at(j ^ order);
+      const float other = row[second];
+      const float of_row = add_rn(row[0], second != 0 ? other : 0.0f);
+      sum[j] = (j ^ order) < box.num_rows ? of_row : 0.0f;
+    }
+    return cell_mean(sum_of_eight(sum), int(box.num_rows * box.num_columns));
+  }
+  __device__ __forceinline__ void fill(float value) const {
+    const u32 start = forgotten(order);
+    const int second = box.num_columns > 4 ? 1 : 0;
+    FURL_UNROLL
+    for (u32 j = 0; j < 8; ++j) {
+      float* const row = row_at(j ^ start);
+      row[0] = value;
+      row[second] = value;
     }
   }
 };
