@@ -52,6 +52,13 @@ def cases():
         for element in types:
             for shape in ["even_lines", "odd_lines"]:
                 yield operation, element, 2, shape
+    for operation in ["compress_batch", "decompress_batch"]:
+        for element in types:
+            yield operation, element, 2, "tensors1024"
+        for shape in ["tensors1000", "tensors65536"]:
+            yield operation, "f32", 2, shape
+        for kind in ["_rotated", "_dithered"] if operation == "decompress_batch" else ["_rotated"]:
+            yield operation + kind, "f32", 2, "tensors1024"
     for operation in ["decompress_dithered", "decompress_add_dithered"]:
         for element in types:
             yield operation, element, 2, "flat"

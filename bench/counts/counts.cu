@@ -9,6 +9,7 @@
 //   furl_counts decompress|decompress_add_dithered[_mixed] f32|f16|bf16 BITS SHAPE
 //   furl_counts compress_in_ranges|measure|squared_ranges|squared_coded_ranges f32|f16|bf16 BITS
 //     SHAPE
+//   furl_counts compress_batch|decompress_batch[_rotated|_dithered] f32|f16|bf16 BITS tensorsN
 //   furl_counts pack|unpack|allocate_bits|expand_sensitivity|index_tiles u8 BITS
 //   furl_counts pack|pack_stochastic|unpack|unpack_multiply[_scaled] f32|f16|bf16 BITS, by a
 //     codebook, with groups of 64 and scales in bf16
@@ -17,7 +18,7 @@
 // SHAPE is flat, without an LFC; extentN, flat and normalised by statistics of N elements each, for
 // compress and decompress of codes that are not mixed; or with an LFC: features, sequence,
 // sequence64, channels_last, the side of square planes under windows of 8 x 8, or odd for windows
-// of 5 x 5.
+// of 5 x 5. tensorsN are tensors of N elements each, in one call.
 
 #include <cuda_runtime_api.h>
 
@@ -191,6 +192,7 @@ struct pooled_shape {
 
 pooled_shape make_shape(const std::string& name) {
   if (name == "flat" || name.rfind("extent", 0) == 0) return {{num_elements}, {}};
+  if (name.rfind("tensors", 0) == 0) return {{std::atoi(name.c_str() + 7)}, {}};
   if (name == "features") return {{1024, 1024}, {1, 8}};
   if (name == "sequence") return {{8, 197, 768}, {1, 8, 1}};
   if (name == "sequence64") return {{8, 197, 768}, {1, 64, 1}};
@@ -253,6 +255,29 @@ void run_coded(std::string operation, dtype type, int bits) {
   }
 }
 
+/// As many tensors of a plan as have num_elements, in one call.
+void run_batch(const std::string& operation, dtype type, const plan& p) {
+  const std::vector<u8> elements = make_elements(type, num_elements);
+  u8* const x = device_memory(elements.size());
+  require(cudaMemcpy(x, elements.data(), elements.size(), cudaMemcpyHostToDevice));
+  const i64 count = num_elements / p.num_elements();
+  u8* const blobs = device_memory(u64(count) * p.size_bytes());
+  std::vector<compress_entry> in;
+  std::vector<decompress_entry> out;
+  for (i64 i = 0; i < count; ++i) {
+    u8* const at = x + i * p.num_elements() * size_bytes(type);
+    u8* const blob = blobs + u64(i) * p.size_bytes();
+    in.push_back({&p, {at, type, p.num_elements()}, {blob, p.size_bytes()}, u64(i)});
+    out.push_back({&p, {blob, p.size_bytes()}, {at, type, p.num_elements()}, u64(i)});
+  }
+  if (operation == "compress_batch") {
+    require(compress_batch(in, {1, 2}, nullptr));
+  } else {
+    require(decompress_batch(out, {1, 2}, nullptr));
+  }
+  std::printf("%lld\n", num_elements);
+}
+
 void run(std::string operation, dtype type, int bits, const std::string& shape_name) {
   const pooled_shape pooled = make_shape(shape_name);
   codec c;
@@ -264,6 +289,7 @@ void run(std::string operation, dtype type, int bits, const std::string& shape_n
   c.by_lines = cut_suffix(operation, "_lines");
   if (cut_suffix(operation, "_dithered")) c.rounding = rounding::dithered;
   plan p = require(plan::make(c, pooled.shape));
+  if (shape_name.rfind("tensors", 0) == 0) return run_batch(operation, type, p);
   if (mixed) p = require(plan::make_mixed(c, pooled.shape, u64(bits * p.num_tiles())));
   const i64 n = p.num_elements();
   const options o = mixed ? make_mixed_options(p, bits) : make_statistics(shape_name);

@@ -7,6 +7,7 @@
 #include "furl/compress.cuh"
 #include "furl/extra/activation.cuh"
 #include "furl/extra/allocate_bits.cuh"
+#include "furl/extra/batch.cuh"
 #include "furl/extra/codebook.cuh"
 #include "furl/extra/max_pool.cuh"
 #include "furl/extra/measure.cuh"

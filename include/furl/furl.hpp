@@ -7,6 +7,7 @@
 #include "furl/compress.hpp"
 #include "furl/extra/activation.hpp"
 #include "furl/extra/allocate_bits.hpp"
+#include "furl/extra/batch.hpp"
 #include "furl/extra/codebook.hpp"
 #include "furl/extra/format_codebooks.hpp"
 #include "furl/extra/max_pool.hpp"

@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The furl authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <deque>
+#include <vector>
+
 #include "device/backend.hpp"
 #include "device/buffer.cuh"
 #include "device/library.cuh"
@@ -47,6 +50,43 @@ class device_backend final : public backend {
                      return key ? furl::decompress_add(p, from, to, *key, stream_, o)
                                 : furl::decompress_add(p, from, to, stream_, o);
                    });
+  }
+
+  batch_status compress_batch(span<const compress_entry> batch, random_key key) override {
+    if (batch.data == nullptr) return furl::compress_batch(batch, key, stream_);
+    std::deque<input> arrays;
+    std::deque<output> blobs;
+    std::vector<compress_entry> copies;
+    for (i64 i = 0; i < batch.size; ++i) {
+      const compress_entry& e = batch.data[i];
+      copies.push_back(
+          {e.plan,
+           {arrays.emplace_back(e.x).data(), e.x.type, e.x.num_elements},
+           {blobs.emplace_back(e.blob.data, e.blob.size_bytes).data(), e.blob.size_bytes},
+           e.key_offset});
+    }
+    const batch_status s = furl::compress_batch({copies.data(), batch.size}, key, stream_);
+    stream_.wait();
+    for (i64 i = 0; i < batch.size; ++i) blobs[std::size_t(i)].copy_back(batch.data[i].blob.data);
+    return s;
+  }
+  batch_status decompress_batch(span<const decompress_entry> batch, random_key key) override {
+    if (batch.data == nullptr) return furl::decompress_batch(batch, key, stream_);
+    std::deque<input> blobs;
+    std::deque<output> arrays;
+    std::vector<decompress_entry> copies;
+    for (i64 i = 0; i < batch.size; ++i) {
+      const decompress_entry& e = batch.data[i];
+      copies.push_back(
+          {e.plan,
+           {blobs.emplace_back(e.blob.data, e.blob.size_bytes).data(), e.blob.size_bytes},
+           {arrays.emplace_back(const_view(e.y)).data(), e.y.type, e.y.num_elements},
+           e.key_offset});
+    }
+    const batch_status s = furl::decompress_batch({copies.data(), batch.size}, key, stream_);
+    stream_.wait();
+    for (i64 i = 0; i < batch.size; ++i) arrays[std::size_t(i)].copy_back(batch.data[i].y.data);
+    return s;
   }
 
   status pack(const plan& p, const_bytes codes, bytes blob) override {

@@ -20,6 +20,10 @@
                                        const options&);                                            \
   storage template status decompress_add<>(const plan&, const_bytes, values, random_key,           \
                                            cudaStream_t, const options&);                          \
+  storage template batch_status compress_batch<>(host::span<const compress_entry>, random_key,     \
+                                                 cudaStream_t, const options&);                    \
+  storage template batch_status decompress_batch<>(host::span<const decompress_entry>, random_key, \
+                                                   cudaStream_t, const options&);                  \
   storage template status pack<>(const plan&, const_bytes, bytes, cudaStream_t, const options&);   \
   storage template status unpack<>(const plan&, const_bytes, bytes, cudaStream_t, const options&); \
   storage template status pack<>(const plan&, const_values, const codebook&, bytes, random_key,    \

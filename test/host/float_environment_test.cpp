@@ -67,15 +67,34 @@ outputs run_all(backend& engine, dtype type, const extents& window) {
   return out;
 }
 
-/// The same for codes that are decoded with their key, of elements as they are or normalised: blob,
-/// values and sums one behind the other.
+/// With subnormal squares, blocks of zeros and subnormal elements.
+std::vector<u8> small_elements(dtype type) {
+  auto x = normal_floats(3000, 6);
+  for (std::size_t i = 0; i < 1024; ++i) x[i] *= 0x1p-58f;
+  for (std::size_t i = 1024; i < 2048; ++i) x[i] *= i % 2 == 0 ? 0x1p-130f : 0x1p-122f;
+  return reference::from_floats(x, type);
+}
+
+/// The blob of a batch of one tensor, and its values behind it.
+std::vector<u8> run_batch(backend& engine, dtype type, const codec& c) {
+  const plan p = make_plan(c, {3000});
+  auto elements = small_elements(type);
+  guarded_buffer blob(p.size_bytes());
+  const compress_entry in{&p, {elements.data(), type, 3000}, {blob.data(), blob.size()}};
+  const decompress_entry out{&p, {blob.data(), blob.size()}, {elements.data(), type, 3000}};
+  EXPECT_TRUE(engine.compress_batch({&in, 1}, {1, 2}));
+  EXPECT_TRUE(engine.decompress_batch({&out, 1}, {1, 2}));
+  const auto bytes = blob.bytes();
+  elements.insert(elements.begin(), bytes.begin(), bytes.end());
+  return elements;
+}
+
+/// What calls make of codes that are decoded with their key, of elements as they are or normalised:
+/// blob, values and sums one behind the other.
 std::vector<u8> run_with_key(backend& engine, dtype type, const codec& c,
                              const statistics& given = {}) {
   const plan p = make_plan(c, {3000});
-  auto x = normal_floats(3000, 6);
-  for (std::size_t i = 0; i < 1024; ++i) x[i] *= 0x1p-58f;  // subnormal squares, blocks of zeros
-  for (std::size_t i = 1024; i < 2048; ++i) x[i] *= i % 2 == 0 ? 0x1p-130f : 0x1p-122f;
-  const auto elements = reference::from_floats(x, type);
+  const auto elements = small_elements(type);
   const auto before = reference::from_floats(normal_floats(3000, 7), type);
   const random_key key{1, 2};
   auto out = compress(engine, p, elements, type, key, {}, {}, {}, given);
@@ -156,6 +175,8 @@ class FloatEnvironment : public testing::TestWithParam<bool> {
                                rotated_codec(3, window), rotated_codec(4, window), dithered})
           EXPECT_EQ(run_with_key(changed, type, c), run_with_key(*engine, type, c));
         dithered.window = {};
+        for (const codec& c : {rotated_codec(2), dithered})
+          EXPECT_EQ(run_batch(changed, type, c), run_batch(*engine, type, c));
         const float mean[] = {0x1p-130f, 0.3f, -0x1p-124f};
         const float inverse[] = {0x1p127f, 3.0f, 0x1p-128f};  // of one the deviation is subnormal
         for (const i64 extent : {1, 100})

@@ -57,6 +57,14 @@ class in_mode final : public backend {
     const mode callers(direction_, flush_);
     return inner_.decompress_add(p, blob, y, widths, key, given);
   }
+  batch_status compress_batch(span<const compress_entry> batch, random_key key) override {
+    const mode callers(direction_, flush_);
+    return inner_.compress_batch(batch, key);
+  }
+  batch_status decompress_batch(span<const decompress_entry> batch, random_key key) override {
+    const mode callers(direction_, flush_);
+    return inner_.decompress_batch(batch, key);
+  }
   status pack(const plan& p, const_bytes codes, bytes blob) override {
     return inner_.pack(p, codes, blob);
   }

@@ -129,6 +129,15 @@ TEST(Stack, CallsOfRotatedAndDitheredCodes) {
           });
           expect_little_stack("decompress_add normalised",
                               [&] { return host::decompress_add(p, read, out, key, o); });
+          const compress_entry in{
+              &p, {x.data(), type, p.num_elements()}, {blob.data(), blob.size()}};
+          const decompress_entry restored{&p, read, out};
+          expect_little_stack("compress_batch", [&] {
+            return host::compress_batch({&in, 1}, key);
+          });
+          expect_little_stack("decompress_batch", [&] {
+            return host::decompress_batch({&restored, 1}, key);
+          });
         }
         if (!p.has_mask()) continue;
         expect_little_stack("relu", [&] {

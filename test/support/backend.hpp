@@ -33,6 +33,8 @@ class backend {
                             const maybe_key& key = {}, const statistics& given = {}) = 0;
   virtual status decompress_add(const plan& p, const_bytes blob, values y, const_bytes widths = {},
                                 const maybe_key& key = {}, const statistics& given = {}) = 0;
+  virtual batch_status compress_batch(span<const compress_entry> batch, random_key key) = 0;
+  virtual batch_status decompress_batch(span<const decompress_entry> batch, random_key key) = 0;
   virtual status pack(const plan& p, const_bytes codes, bytes blob) = 0;
   virtual status unpack(const plan& p, const_bytes blob, bytes codes) = 0;
 

@@ -24,6 +24,12 @@ class host_backend final : public backend {
     const host::options o{&pool_, widths, {}, given};
     return key ? host::decompress_add(p, blob, y, *key, o) : host::decompress_add(p, blob, y, o);
   }
+  batch_status compress_batch(span<const compress_entry> batch, random_key key) override {
+    return host::compress_batch(batch, key, &pool_);
+  }
+  batch_status decompress_batch(span<const decompress_entry> batch, random_key key) override {
+    return host::decompress_batch(batch, key, &pool_);
+  }
   status pack(const plan& p, const_bytes codes, bytes blob) override {
     return host::pack(p, codes, blob, &pool_);
   }
