@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the figures of README.md and FORMAT.md from data in the tree: python3 docs/figures/make.py
 
-Needs matplotlib. The data are demo.csv, gradients.csv and host_speed.csv beside this file, bench/counts/counts.csv, and
+Needs matplotlib. The data are demo.csv, gradients.csv and host_speed.csv beside this file, bench/counts/machine.csv, and
 test/data/golden.json, whose blobs hold the layout that is drawn. Each figure carries a digest of them and of
 this file; with --check, nothing is drawn, and a figure of other data is an error.
 """
@@ -17,7 +17,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-DATA = [HERE / "make.py", HERE / "demo.csv", HERE / "gradients.csv", HERE / "host_speed.csv", ROOT / "bench/counts/counts.csv"]
+DATA = [HERE / "make.py", HERE / "demo.csv", HERE / "gradients.csv", HERE / "host_speed.csv", ROOT / "bench/counts/machine.csv"]
 DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in DATA)).hexdigest()
 
 if "--check" in sys.argv:
@@ -247,7 +247,7 @@ def draw_speed():
     plain(left, shown)
 
     counts = {(row["operation"], row["type"], row["bits"], row["shape"]): float(row["instructions"])
-              for row in table(ROOT / "bench/counts/counts.csv")}
+              for row in table(ROOT / "bench/counts/machine.csv") if row["architecture"] == "sm_90"}
     calls = [(operation, shape) for operation in ("compress", "decompress", "decompress_add") for shape in ("flat", "56")]
     for i, (operation, shape) in enumerate(calls):
         for j, (kind, colour) in enumerate((("f32", BLUE), ("bf16", ORANGE))):
@@ -255,7 +255,7 @@ def draw_speed():
             right.barh(i + 0.4 * j - 0.2, value, color=colour, height=0.37)
             right.text(value + 0.3, i + 0.4 * j - 0.2, f"{value:.1f}  {kind}", va="center", fontsize=13, color=colour,
                        weight="bold")
-    right.set_title("GPU, counted, not timed:\nPTX instructions per value", fontsize=16, loc="left", weight="bold")
+    right.set_title("GPU, counted, not timed: machine\ninstructions per value on sm_90 (H100)", fontsize=16, loc="left", weight="bold")
     plain(right, [operation + (", means" if shape == "56" else "") for operation, shape in calls])
     right.set_xlim(0, 31)
     figure.tight_layout(w_pad=3)
