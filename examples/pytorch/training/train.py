@@ -127,7 +127,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nets", nargs="+", choices=NETS, default=list(NETS))
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--batch", type=int, default=64, help="images; and a fourth as many texts of 64 characters")
+    parser.add_argument("--batch", type=int, default=64, help="images; and an eighth as many texts")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--json", type=Path, help="write all runs to this file")
@@ -139,7 +139,7 @@ def main() -> int:
     runs = []
     for net in arguments.nets:
         load = load_text if net == "gpt" else load_images
-        batch = arguments.batch // 4 if net == "gpt" else arguments.batch
+        batch = arguments.batch // 8 if net == "gpt" else arguments.batch
         training, test = load("train", device), load("t10k", device)
         for seed in arguments.seeds:
             for codec in CODECS:
