@@ -75,11 +75,23 @@ const char* name_by_exponent(const char* name, c10::ArrayRef<const c10::IValue> 
   return exponent == 2 ? name : "aten::norm of another power";
 }
 
+/// What fused attention dropped cannot be told from its inputs: it has another name then.
+const char* name_by_dropout(const char* name, c10::ArrayRef<const c10::IValue> arguments) {
+  const std::string_view op = name;
+  const bool has_bias = op == "aten::_scaled_dot_product_efficient_attention" ||
+                        op == "aten::_scaled_dot_product_cudnn_attention";
+  if (!has_bias && op != "aten::_scaled_dot_product_flash_attention") return name;
+  const std::size_t place = has_bias ? 5 : 3;
+  const bool drops =
+      arguments.size() > place && arguments[place].isDouble() && arguments[place].toDouble() > 0;
+  return drops ? "aten::attention with dropout" : name;
+}
+
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& record) {
   const bool is_script = record.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION;
   running_operator op{&record, is_script ? "torchscript" : record.name(), {}, {}};
   const auto inputs = record.inputs();
-  if (!is_script) op.name = name_by_exponent(op.name, inputs);
+  if (!is_script) op.name = name_by_dropout(name_by_exponent(op.name, inputs), inputs);
   if (is_pooling(op.name)) op.settings = window_of(inputs, std::size_t(op.name[14] - '0'));
   if (op.name == std::string_view("aten::_log_softmax") && inputs.size() > 1 && inputs[1].isInt())
     op.settings = {inputs[1].toInt()};

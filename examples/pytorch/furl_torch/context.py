@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from . import graph, graph_blobs, policy, saved
+from . import attention, graph, graph_blobs, policy, saved
 from ._ops import ops
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
@@ -28,7 +28,7 @@ class Codec(NamedTuple):
 
     bits: int = 2    # per value, 1 to 8
     window: int = 8  # means of window x window cells of images are kept apart; 1: none
-    # ROTATED: codes of 1 and 2 bits are rotated where the operator forgives it. Or how many values share a
+    # ROTATED: codes of 1 to 4 bits are rotated where the operator forgives it. Or how many values share a
     # minimum and a step, 32, 64, 128, 256, 512 or 1024: then no codes are rotated.
     group: int = policy.ROTATED
 
@@ -121,6 +121,7 @@ class compress_saved(saved_tensors_hooks):
         self._watch.on_change = self._choose
         self._current = self._codec
         self._count = Count()
+        self._calls = attention.Calls()
         self._known: "weakref.WeakValueDictionary[tuple[int, int], Saved]" = weakref.WeakValueDictionary()
         self._stats = Stats()
         self._demands: dict[tuple[Any, ...], Demand] = {}  # of what was saved before
@@ -187,10 +188,19 @@ class compress_saved(saved_tensors_hooks):
                 or [self._types[t] for t in type(module).__mro__ if t in self._types])[:1]
 
     def _pack(self, x: Tensor) -> Union[Saved, SavedView]:
+        operators, argument = ops.consumers(x)
+        kept = self._kept(x, operators, argument)
+        return self._calls.noted(kept, x, operators[0], argument) if self._computes_again(operators) else kept
+
+    def _computes_again(self, operators: Sequence[str]) -> bool:
+        """Whether it is fused attention, whose results are not kept."""
+        return attention.is_computed_again(operators) and operators[0] in self._table and not self._passes()
+
+    def _kept(self, x: Tensor, operators: Sequence[str], argument: int) -> Union[Saved, SavedView]:
         action, number = ops.inspect(x, self._min_elements)
         if action == saved.CONSTANT and self._watch.holds(x):
             action = saved.PARAMETER
-        demand = self._demand(x, action)
+        demand = self._demand(x, action, operators, argument)
         key = number, 0
         if number and action in (saved.CONSTANT, saved.MASK) and demand is not AS_IS:
             key = number, ops.hash_elements(x)  # numpy writes without a new version
@@ -207,21 +217,21 @@ class compress_saved(saved_tensors_hooks):
                 kept.replace(*self._keep(x, action, joined))
         if number and demand.signs:
             return SavedSigns(x, kept)
-        is_same = not number or kept.size == x.shape and kept.stride == x.stride()
-        return kept if is_same else SavedView(x, kept)
+        return kept if not number or (kept.size, kept.stride) == (x.shape, x.stride()) else SavedView(x, kept)
 
     def _passes(self) -> bool:
         """Whether nothing is to be compressed now."""
         return self._current is None or getattr(_thread, "skipping", False)
 
-    def _demand(self, x: Tensor, action: int) -> Demand:
+    def _demand(self, x: Tensor, action: int, operators: Sequence[str], argument: int) -> Demand:
         """Of the operator that is saving x."""
+        if argument == policy.OUTPUT and x.is_floating_point() and self._computes_again(operators):
+            return attention.NOT_KEPT
         codec = self._current
         if codec is None or action < saved.VALUES or self._passes():
             return AS_IS
         if action == saved.MASK:
             return policy.Demand(1, [], codec.group)
-        operators, argument = ops.consumers(x)
         if action == saved.LOGARITHMS:  # depends on more than the names
             return self._demand_by(operators, argument, x, action, codec)
         case = tuple(operators), argument, action, codec, x.shape, x.stride()

@@ -88,9 +88,9 @@ class Observer(compress_saved):
         self.notes.append(Note(self._operator(x), self._asked, kept, before))
         return packed
 
-    def _demand(self, x: Tensor, action: int) -> Demand:
+    def _demand(self, x: Tensor, action: int, operators: Sequence[str], argument: int) -> Demand:
         self._is_parameter = action == saved.PARAMETER
-        asked = super()._demand(x, action)
+        asked = super()._demand(x, action, operators, argument)
         self._asked = asked if self._plan is None else self._plan[len(self.notes)]
         return self._asked
 

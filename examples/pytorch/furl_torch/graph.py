@@ -42,12 +42,12 @@ _BACKWARD: dict[str, tuple[str, dict[int, int]]] = {
     "_log_softmax_backward_data": ("aten::logsumexp", {}),
     "nll_loss_backward": ("aten::nll_loss_forward", {1: 0}),
     "max_pool2d_with_indices_backward": ("aten::max_pool2d_with_indices", {1: 0}),
-    "_scaled_dot_product_flash_attention_for_cpu_backward": (
-        "aten::_scaled_dot_product_flash_attention_for_cpu", _ATTENTION),
-    "_scaled_dot_product_flash_attention_backward": ("aten::_scaled_dot_product_flash_attention", _ATTENTION),
-    "_scaled_dot_product_cudnn_attention_backward": ("aten::_scaled_dot_product_cudnn_attention", _ATTENTION),
+    # Nothing is computed again in graphs.
+    "_scaled_dot_product_flash_attention_for_cpu_backward": ("aten::attention with dropout", _ATTENTION),
+    "_scaled_dot_product_flash_attention_backward": ("aten::attention with dropout", _ATTENTION),
+    "_scaled_dot_product_cudnn_attention_backward": ("aten::attention with dropout", _ATTENTION),
     "_scaled_dot_product_efficient_attention_backward": (
-        "aten::_scaled_dot_product_efficient_attention", {1: 0, 2: 1, 3: 2, 5: policy.OUTPUT}),
+        "aten::attention with dropout", {1: 0, 2: 1, 3: 2, 5: policy.OUTPUT}),
 }
 _STATISTICS = {"rsqrt", "sqrt", "reciprocal", "mean", "amax", "amin", "logsumexp"}
 _POINTWISE = Need(tokens=True)

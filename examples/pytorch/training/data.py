@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The furl authors
 # SPDX-License-Identifier: Apache-2.0
-"""Fashion-MNIST as Debian ships it: gzipped IDX files."""
+"""Fashion-MNIST as Debian ships it, gzipped IDX files; and the text of the help that Python has."""
 
 from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from pydoc_data.topics import topics
 
 import numpy
 import torch
@@ -22,7 +23,7 @@ def _read(path: Path, header_bytes: int) -> numpy.ndarray:
         raise SystemExit(f"{path} is missing: install Debian's dataset-fashion-mnist") from None
 
 
-def load(kind: str, device: torch.device) -> tuple[Tensor, Tensor]:
+def load_images(kind: str, device: torch.device) -> tuple[Tensor, Tensor]:
     """Images (count, 1, 28, 28) of mean about 0 and deviation about 1, and labels.
 
     kind: "train" or "t10k".
@@ -31,3 +32,15 @@ def load(kind: str, device: torch.device) -> tuple[Tensor, Tensor]:
     pixels = torch.from_numpy(_read(DIRECTORY / f"{kind}-images-idx3-ubyte.gz", 16))
     images = (pixels.view(-1, 1, 28, 28).float() - 73.0) / 90.0
     return images.to(device), labels.to(device)
+
+
+def load_text(kind: str, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Characters, 64 in a row, and those that follow them: (count, 64) each. A tenth of the text is for tests.
+
+    kind: "train" or "t10k".
+    """
+    text = "".join(topics[name] for name in sorted(topics)).encode("ascii", "replace")
+    characters = torch.from_numpy(numpy.frombuffer(text, numpy.uint8).copy()).long().to(device)
+    border = len(text) * 9 // 10
+    rows = characters[:border].unfold(0, 65, 1) if kind == "train" else characters[border:].unfold(0, 65, 64)
+    return rows[:, :-1], rows[:, 1:]

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The furl authors
 # SPDX-License-Identifier: Apache-2.0
-"""Two ordinary networks, which know nothing of compression: a small ResNet-18 and a small ViT."""
+"""Ordinary networks, which know nothing of compression: a small ResNet-18, ViT and GPT."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 class Block(nn.Module):
@@ -46,7 +47,7 @@ def resnet(width: int = 8) -> nn.Module:
 
 
 class Layer(nn.Module):
-    """A layer of a transformer's encoder, normalised before its parts."""
+    """A layer of a transformer, normalised before its parts."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -61,8 +62,11 @@ class Layer(nn.Module):
         batch, tokens, width = x.shape
         split = self.qkv(x).view(batch, tokens, 3, self.heads, width // self.heads)
         q, k, v = split.permute(2, 0, 3, 1, 4)
-        scores = q @ k.transpose(-2, -1) * (width // self.heads) ** -0.5
-        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, tokens, width))
+        return self.out(self.mix(q, k, v).transpose(1, 2).reshape(batch, tokens, width))
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Every token sees all."""
+        return (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(-1) @ v
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attention(self.norm1(x))
@@ -86,4 +90,30 @@ class ViT(nn.Module):
         return self.head(self.norm(self.layers(x)).mean(1))
 
 
-NETS = {"resnet": resnet, "vit": ViT}
+class CausalLayer(Layer):
+    """Every token sees those before it: by fused attention, which torch 1 lacks."""
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if hasattr(F, "scaled_dot_product_attention"):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        later = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool, device=q.device).triu(1)
+        scores = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
+        return scores.masked_fill(later, float("-inf")).softmax(-1) @ v
+
+
+class GPT(nn.Module):
+    """A language model of characters (Radford et al., 2019), for texts of up to 64."""
+
+    def __init__(self, width: int = 128, depth: int = 3, heads: int = 4, characters: int = 128) -> None:
+        super().__init__()
+        self.characters = nn.Embedding(characters, width)
+        self.positions = nn.Parameter(0.02 * torch.randn(1, 64, width))
+        self.layers = nn.Sequential(*[CausalLayer(width, heads) for _ in range(depth)])
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, characters)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.norm(self.layers(self.characters(x) + self.positions[:, :x.shape[1]])))
+
+
+NETS = {"resnet": resnet, "vit": ViT, "gpt": GPT}

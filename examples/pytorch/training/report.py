@@ -32,7 +32,7 @@ def print_table(net: str, runs: "Sequence[Run]", batch: int) -> None:
         line = (f"{codec:29} {_mean_and_deviation([r.final_loss() for r in some])} "
                 f"{_mean_and_deviation([r.accuracy for r in some])} {saved} {seconds:8.4f}")
         if one.cuda_peak_bytes:
-            line += f"  peak {one.cuda_peak_bytes / 1e6:.1f} MB, {batch / seconds:.0f} images/s"
+            line += f"  peak {one.cuda_peak_bytes / 1e6:.1f} MB, {batch / seconds:.0f} examples/s"
         print(line, flush=True)
 
 

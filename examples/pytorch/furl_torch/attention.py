@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""Fused attention. Its backward pass computes exp(q k - lse) again and takes the output times its gradient off: both
+must belong to the q, k and v that it reads. Those of the exact ones leave probabilities of restored ones that do not
+add up to 1, and gradients that are infinite where a token is loud. So output and log-sums are not kept, but computed
+again from what is restored."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, Sequence, Union
+
+import torch
+from torch import Tensor
+
+from .policy import OUTPUT, SHAPE, Demand
+from .saved import Saved, SavedView
+
+NOT_KEPT = Demand(SHAPE, [], 0)
+Operator = Callable[[Any, Sequence[Tensor], Optional[Tensor], bool, Optional[float]], Sequence[Tensor]]
+
+# How each is called without dropout. Of its results, 0 is the output and 1 are the log-sums.
+OPERATORS: dict[str, Operator] = {
+    "_scaled_dot_product_flash_attention_for_cpu":
+        lambda op, qkv, mask, causal, scale: op(*qkv, 0.0, causal, attn_mask=mask, scale=scale),
+    "_scaled_dot_product_flash_attention":
+        lambda op, qkv, mask, causal, scale: op(*qkv, 0.0, causal, False, scale=scale),
+    "_scaled_dot_product_efficient_attention":
+        lambda op, qkv, mask, causal, scale: op(*qkv, mask, True, 0.0, causal, scale=scale),
+    "_scaled_dot_product_cudnn_attention":
+        lambda op, qkv, mask, causal, scale: op(*qkv, mask, True, 0.0, causal, False, scale=scale),
+}
+
+
+def is_computed_again(operators: Sequence[str]) -> bool:
+    """Whether the innermost is one of these, of which only calls without dropout have the name."""
+    return bool(operators) and operators[0].startswith("aten::") and operators[0][len("aten::"):] in OPERATORS
+
+
+class Call:
+    """One call, with its inputs as they are kept."""
+
+    __slots__ = ("_operator", "_inputs", "_twin", "_num_inputs", "_mask", "_is_causal", "_scale", "_other")
+
+    def __init__(self, operator: str) -> None:
+        self._operator = operator[len("aten::"):]
+        self._inputs: dict[int, Any] = {}
+        self._twin: Any = None
+        self._num_inputs = 0
+        self._mask: Any = None
+        self._is_causal = False
+        self._scale: Optional[float] = None
+        self._other: Optional[tuple[int, Tensor]] = None  # the result that was not asked for yet
+
+    @property
+    def has_inputs(self) -> bool:
+        """Whether it has q, k and v."""
+        return self._num_inputs == 3
+
+    def add(self, kept: Any, argument: int) -> None:
+        """One of q, k and v, or the mask. A tensor that is two of them comes twice, both times as the first."""
+        if argument in self._inputs:
+            self._twin = kept
+        if 0 <= argument <= 2:
+            self._inputs[argument] = kept
+            self._num_inputs += 1
+        elif argument > 2:
+            self._mask = kept
+
+    def finish(self, node: Any) -> None:
+        """With the settings that the graph has."""
+        self._is_causal, self._scale = node._saved_is_causal, node._saved_scale
+
+    def result(self, which: int) -> Tensor:
+        """Output or log-sums. The backward pass reads one after the other: both are computed for the first."""
+        if self._other is None or self._other[0] != which:
+            qkv = [self._inputs.get(place, self._twin).restore() for place in range(3)]
+            mask = None if self._mask is None else self._mask.restore()
+            operator = getattr(torch.ops.aten, self._operator)
+            with torch.no_grad():
+                results = OPERATORS[self._operator](operator, qkv, mask, self._is_causal, self._scale)
+            self._other = 1 - which, results[1 - which]
+            return results[which]
+        other = self._other[1]
+        self._other = None
+        return other
+
+
+class Calls:
+    """Those whose tensors one context keeps."""
+
+    def __init__(self) -> None:
+        self._call: Optional[Call] = None  # that is saving
+
+    def noted(self, kept: Union[Saved, SavedView], x: Tensor, operator: str,
+              argument: int) -> Union[Saved, SavedView]:
+        """What stands in the graph for x, of which `kept` is kept. A call saves its inputs, its log-sums, which have
+        no gradient, and at last its output."""
+        is_result = argument == OUTPUT and x.is_floating_point()
+        if self._call is None or self._call.has_inputs and not is_result:
+            self._call = Call(operator)
+        if not is_result:
+            self._call.add(kept, argument)
+            return kept
+        call, which = self._call, 0 if x.requires_grad else 1
+        if which == 0:
+            call.finish(x.grad_fn)
+            self._call = None
+        return SavedResult(x, kept.saved if isinstance(kept, SavedView) else kept, call, which)
+
+
+class SavedResult(SavedView):
+    """What stands in a graph for an output of attention, or for its log-sums."""
+
+    __slots__ = ("call", "which")
+
+    def __init__(self, x: Tensor, saved: Saved, call: Call, which: int) -> None:
+        super().__init__(x, saved)
+        self.call, self.which = call, which
+
+    def restore(self) -> Tensor:
+        """What the operator returns for the restored inputs."""
+        return self.saved.seen(self.call.result(self.which))

@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""Fused attention, whose output and log-sums are computed again: gradients that were infinite or wrong."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from furl_torch import compress_saved, ops, skip
+from support import values
+
+if not hasattr(F, "scaled_dot_product_attention"):
+    pytest.skip("torch 1 has no fused attention", allow_module_level=True)
+
+ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"  # a GPU has others
+
+
+def inputs():
+    return [torch.randn(2, 64, 4, 64) for _ in range(3)]
+
+
+def attention(q, k, v, **settings):
+    """Of tokens whose heads lie side by side, as layers make them."""
+    y = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), **settings)
+    return y.transpose(1, 2)
+
+
+def errors(q, k, v, context, **settings):
+    """Of the gradients of q, k and v, over their norms."""
+    leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+    weight = torch.randn(2, 64, 4, 64)
+    gradients = []
+    for c in (skip(), context):
+        with c:
+            loss = (attention(*(x * 1 for x in leaves), **settings) * weight).sum()
+        gradients.append(torch.autograd.grad(loss, leaves))
+    return [float((g - exact).norm() / exact.norm()) for exact, g in zip(*gradients)]
+
+
+def large_logits(q, k, v):
+    q *= 8  # a deviation of 8
+
+
+def loud_token(q, k, v):
+    for x in (q, k, v):
+        x[:, 5] *= 50
+
+
+def sink(q, k, v):
+    """All look at one token, whose v is next to nothing."""
+    q += 2
+    k[:, 0] = 1
+    v[:, 0] *= 0.02
+
+
+def outlier_channels(q, k, v):
+    k[..., :6] += 20
+    v[..., :6] *= 10
+
+
+@pytest.mark.parametrize("bits", [1, 2])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("change", [large_logits, loud_token, sink, outlier_channels])
+def test_no_case_is_much_worse_than_the_ordinary_one(change, causal, bits):
+    x = inputs()
+    ordinary = max(errors(*x, compress_saved(bits), is_causal=causal))
+    assert ordinary < 0.4
+    change(*x)
+    assert max(errors(*x, compress_saved(bits), is_causal=causal)) < 4 * ordinary
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize("settings", [{}, {"is_causal": True}, {"scale": 0.5}, {"attn_mask": torch.randn(64, 64)},
+                                      {"attn_mask": torch.rand(64, 64) > 0.5}])
+def test_results_are_those_of_the_restored_inputs(settings):
+    q, k, v = inputs()
+    with compress_saved():
+        y = attention(*(x.requires_grad_() * 1 for x in (q, k, v)), **settings)
+    node = y.grad_fn.next_functions[0][0]
+    output, sums = node._saved_output.detach(), node._saved_logsumexp  # in the other order than the backward pass
+    restored = [x.detach() for x in (node._saved_query, node._saved_key, node._saved_value)]
+    assert not torch.equal(restored[0], q.transpose(1, 2))
+    again, again_sums = getattr(torch.ops.aten, ATTENTION[6:])(
+        *restored, 0.0, node._saved_is_causal, attn_mask=node._saved_attn_mask, scale=node._saved_scale)
+    assert torch.equal(output, again) and torch.equal(sums, again_sums)
+    assert output.stride() == again.stride()
+    y.sum().backward(retain_graph=True)
+    first = q.grad.clone()
+    y.sum().backward()
+    assert torch.equal(q.grad, 2 * first)
+
+
+@pytest.mark.parametrize("places", [(0, 0, 0), (0, 1, 1), (0, 0, 1), (0, 1, 0)])
+def test_one_tensor_may_be_two_arguments(places):
+    leaf = torch.randn(2, 4, 64, 64, requires_grad=True)
+    different = [leaf * 1, leaf.flip(0)]
+    gradients = []
+    for context in (skip(), compress_saved(8)):
+        with context:
+            y = F.scaled_dot_product_attention(*(different[i] for i in places))
+        gradients.append(torch.autograd.grad(y.sin().sum(), leaf, retain_graph=True)[0])
+    assert (gradients[1] - gradients[0]).norm() < 0.1 * gradients[0].norm()
+
+
+@pytest.mark.host_only
+def test_each_argument_is_kept_by_its_place():
+    q, k, v = (values(1, 2, 64, 64) for _ in range(3))
+    context = compress_saved()
+    with context:
+        y = F.scaled_dot_product_attention(q, k, v)
+    bits = 6 + 6 + 3  # and a scale for each head vector; neither output nor log-sums
+    assert context.live.now == context.stats().compressed.bytes_after == 8192 // 8 * bits + 3 * 8192 // 64 * 4
+    assert context.stats().compressed.num_tensors == 5
+    with context:
+        z = y.exp()
+    assert context.live.now > 8192 // 8 * (bits + 2)
+    (y.sum() + z.sum()).backward()
+
+
+@pytest.mark.host_only
+def test_a_call_that_fails_leaves_nothing_to_the_next():
+    context = compress_saved()
+    with context:
+        with pytest.raises(RuntimeError):
+            getattr(torch.ops.aten, ATTENTION[6:])(*(values(1, 2, 64, n) for n in (64, 64, 32)))
+        x = inputs()
+        assert max(errors(*x, context=skip())) == 0
+    assert max(errors(*x, context)) < 0.4
+
+
+@pytest.mark.host_only
+def test_an_override_takes_the_place_of_all_this():
+    q, k, v = (values(1, 2, 64, 64) for _ in range(3))
+    context = compress_saved(overrides={ATTENTION: 8})
+    with context:
+        y = F.scaled_dot_product_attention(q, k, v)
+    assert context.live.now >= 4 * 8192
+    node = y.grad_fn
+    assert (node._saved_output - y).abs().max() < 0.02
+    with compress_saved(overrides={ATTENTION: None}):
+        y = F.scaled_dot_product_attention(q, k, v)
+    assert torch.equal(y.grad_fn._saved_output, y)
+
+
+@pytest.mark.host_only
+def test_calls_with_dropout_have_a_name_of_their_own():
+    seen = []
+
+    class Watching(compress_saved):
+        def _pack(self, x):
+            seen.append(ops.consumers(x)[0][0])
+            return super()._pack(x)
+
+    q = torch.randn(1, 2, 64, 64, device="meta", requires_grad=True)
+    for dropout in (0.0, 0.5):
+        with Watching():
+            torch.ops.aten._scaled_dot_product_flash_attention(q, q, q, dropout)
+    assert set(seen) == {"aten::_scaled_dot_product_flash_attention", "aten::attention with dropout"}
