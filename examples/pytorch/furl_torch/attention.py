@@ -7,6 +7,7 @@ again from what is restored."""
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Callable, Optional, Sequence, Union
 
 import torch
@@ -39,7 +40,8 @@ def is_computed_again(operators: Sequence[str]) -> bool:
 class Call:
     """One call, with its inputs as they are kept."""
 
-    __slots__ = ("_operator", "_inputs", "_twin", "_num_inputs", "_mask", "_is_causal", "_scale", "_other")
+    __slots__ = ("_operator", "_inputs", "_twin", "_num_inputs", "_mask", "_is_causal", "_scale", "_other",
+                 "__weakref__")
 
     def __init__(self, operator: str) -> None:
         self._operator = operator[len("aten::"):]
@@ -90,21 +92,22 @@ class Calls:
 
     def __init__(self) -> None:
         self._call: Optional[Call] = None  # that is saving
+        self._last: Callable[[], Optional[Call]] = lambda: None  # that has saved its output, while a graph has it
 
     def noted(self, kept: Union[Saved, SavedView], x: Tensor, operator: str,
               argument: int) -> Union[Saved, SavedView]:
-        """What stands in the graph for x, of which `kept` is kept. A call saves its inputs, its log-sums, which have
-        no gradient, and at last its output."""
-        is_result = argument == OUTPUT and x.is_floating_point()
-        if self._call is None or self._call.has_inputs and not is_result:
-            self._call = Call(operator)
-        if not is_result:
+        """What stands in the graph for x, of which `kept` is kept. A call saves its inputs, then its output and its
+        log-sums, which have no gradient, in any order."""
+        if not (argument == OUTPUT and x.is_floating_point()):
+            if self._call is None or self._call.has_inputs:
+                self._call = Call(operator)
             self._call.add(kept, argument)
             return kept
-        call, which = self._call, 0 if x.requires_grad else 1
+        call, which = self._call or self._last(), 0 if x.requires_grad else 1
+        assert call is not None, "attention saved a result before its inputs"
         if which == 0:
             call.finish(x.grad_fn)
-            self._call = None
+            self._call, self._last = None, weakref.ref(call)
         return SavedResult(x, kept.saved if isinstance(kept, SavedView) else kept, call, which)
 
 

@@ -7,6 +7,8 @@ import torch
 from torch.nn import functional as F
 
 from furl_torch import compress_saved, ops, skip
+from furl_torch.attention import Calls
+from furl_torch.policy import OUTPUT
 from support import values
 
 if not hasattr(F, "scaled_dot_product_attention"):
@@ -156,3 +158,27 @@ def test_calls_with_dropout_have_a_name_of_their_own():
         with Watching():
             torch.ops.aten._scaled_dot_product_flash_attention(q, q, q, dropout)
     assert set(seen) == {"aten::_scaled_dot_product_flash_attention", "aten::attention with dropout"}
+
+
+class Exact:
+    """Stands for what is kept of a tensor."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def restore(self):
+        return self.x
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize("order", [("output", "log_sums"), ("log_sums", "output")])
+def test_output_and_log_sums_may_be_saved_in_any_order(order):
+    qkv = [torch.randn(1, 2, 64, 64, requires_grad=True) for _ in range(3)]
+    operator = getattr(torch.ops.aten, ATTENTION[len("aten::"):])
+    results = dict(zip(("output", "log_sums"), operator(*qkv, 0.0, True)))
+    calls = Calls()
+    for place, x in enumerate(qkv):
+        calls.noted(Exact(x), x, ATTENTION, place)
+    saved = {name: calls.noted(Exact(None), results[name], ATTENTION, OUTPUT) for name in order}
+    for name in order:
+        assert torch.equal(saved[name].call.result(saved[name].which), results[name])
