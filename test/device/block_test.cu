@@ -137,6 +137,46 @@ TEST(block, GridsOfAnySizeWriteTheSame) {
   expect_same_on_any_grid<bf16>();
 }
 
+/// The tiles of a plan that have a way of their own.
+u32 num_wide_turns(codec c, i64 n, u64 address = 64) {
+  return detail::wide_layout(*plan::make(c, {n}), reinterpret_cast<const bf16*>(address)).num_turns;
+}
+
+TEST(block, WideTilesAreWholeAndAlignedAndOfOneNumberOfBits) {
+  EXPECT_EQ(num_wide_turns(codec{}, 10 * tile_elements + 1023), 5u);
+  EXPECT_EQ(num_wide_turns(codec{}, 11 * tile_elements), 5u);
+  EXPECT_EQ(num_wide_turns(codec{}, 2 * tile_elements - 1), 0u);
+  EXPECT_EQ(num_wide_turns(codec{}, (i64(1) << 40)), 1u << 25);  // beyond, counters have more bits
+  EXPECT_EQ(num_wide_turns(codec{}, 4 * tile_elements, 66), 0u);
+  codec c;
+  c.group = 128;
+  EXPECT_EQ(num_wide_turns(c, 4 * tile_elements), 0u);
+  c = {};
+  c.rounding = rounding::nearest;
+  EXPECT_EQ(num_wide_turns(c, 4 * tile_elements), 0u);
+}
+
+__global__ void random_words_kernel(u32 tile, random_key key, philox_block* out) {
+  const detail::tile_random random(key);
+  for (u32 half = 0; half < 2; ++half)
+    out[32 * half + threadIdx.x] = random.words(tile, half, threadIdx.x);
+}
+
+TEST(block, RandomWordsOfTilesAreThoseOfTheFormat) {
+  for (const u32 tile : {0u, 1u, 12345u, u32(detail::tile_random::max_tiles - 1)}) {
+    for (const random_key key : {random_key{0, 0}, random_key{1, 2}, random_key{~0ull, ~0ull},
+                                 random_key{0x0123456789abcdefull, 0xfedcba9876543210ull}}) {
+      const device_array<philox_block> out(64);
+      random_words_kernel<<<1, 32>>>(tile, key, out.as<philox_block>());
+      const std::vector<philox_block> found = out.read_back();
+      for (u32 i = 0; i < 64; ++i) {
+        const philox_block expected = random_words(tile, i / 32, i % 32, key);
+        for (int k = 0; k < 4; ++k) EXPECT_EQ(found[i].word[k], expected.word[k]);
+      }
+    }
+  }
+}
+
 /// A rotated plan's codes and values, whatever the grid and the run of its warps.
 void expect_same_on_any_grid(const plan& p, const device_array<float>& in) {
   const blob_layout layout(p);

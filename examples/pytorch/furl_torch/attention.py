@@ -58,6 +58,10 @@ class Call:
         """Whether it has q, k and v."""
         return self._num_inputs == 3
 
+    def is_of(self, operator: str) -> bool:
+        """Whether it is one of this operator."""
+        return operator == "aten::" + self._operator
+
     def add(self, kept: Any, argument: int) -> None:
         """One of q, k and v, or the mask. A tensor that is two of them comes twice, both times as the first."""
         if argument in self._inputs:
@@ -88,18 +92,25 @@ class Call:
 
 
 class Calls:
-    """Those whose tensors one context keeps."""
+    """The calls of attention whose tensors one context keeps."""
 
     def __init__(self) -> None:
         self._call: Optional[Call] = None  # that is saving
         self._last: Callable[[], Optional[Call]] = lambda: None  # that has saved its output, while a graph has it
 
-    def noted(self, kept: Union[Saved, SavedView], x: Tensor, operator: str,
+    def noted(self, keep: Callable[[], Union[Saved, SavedView]], x: Tensor, operator: str,
               argument: int) -> Union[Saved, SavedView]:
-        """What stands in the graph for x, of which `kept` is kept. A call saves its inputs, then its output and its
-        log-sums, which have no gradient, in any order."""
-        if not (argument == OUTPUT and x.is_floating_point()):
-            if self._call is None or self._call.has_inputs:
+        """What stands in the graph for x; keep() says what is kept of it. A call saves its mask, then q, k and v, then
+        its output and its log-sums, which have no gradient, in any order; seeds and the like may come between."""
+        try:
+            kept = keep()
+        except BaseException:
+            self._call = None  # lest the next call is taken for the rest of this one
+            raise
+        if argument == OUTPUT and not x.is_floating_point():
+            return kept
+        if argument != OUTPUT:
+            if self._call is None or self._call.has_inputs or not self._call.is_of(operator):
                 self._call = Call(operator)
             self._call.add(kept, argument)
             return kept

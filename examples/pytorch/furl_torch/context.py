@@ -189,8 +189,9 @@ class compress_saved(saved_tensors_hooks):
 
     def _pack(self, x: Tensor) -> Union[Saved, SavedView]:
         operators, argument = ops.consumers(x)
-        kept = self._kept(x, operators, argument)
-        return self._calls.noted(kept, x, operators[0], argument) if self._computes_again(operators) else kept
+        if not self._computes_again(operators):
+            return self._kept(x, operators, argument)
+        return self._calls.noted(lambda: self._kept(x, operators, argument), x, operators[0], argument)
 
     def _computes_again(self, operators: Sequence[str]) -> bool:
         """Whether it is fused attention, whose results are not kept."""

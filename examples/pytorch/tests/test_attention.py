@@ -170,15 +170,39 @@ class Exact:
         return self.x
 
 
+def kept(x=None):
+    return lambda: Exact(x)
+
+
 @pytest.mark.host_only
-@pytest.mark.parametrize("order", [("output", "log_sums"), ("log_sums", "output")])
-def test_output_and_log_sums_may_be_saved_in_any_order(order):
-    qkv = [torch.randn(1, 2, 64, 64, requires_grad=True) for _ in range(3)]
-    operator = getattr(torch.ops.aten, ATTENTION[len("aten::"):])
-    results = dict(zip(("output", "log_sums"), operator(*qkv, 0.0, True)))
+@pytest.mark.parametrize("order", [("output", "log_sums"), ("log_sums", "seed", "output"), ("output", "log_sums", "seed")])
+def test_results_may_be_saved_in_any_order(order):
     calls = Calls()
+    for _ in range(2):
+        qkv = [torch.randn(1, 2, 64, 64, requires_grad=True) for _ in range(3)]
+        operator = getattr(torch.ops.aten, ATTENTION[len("aten::"):])
+        results = dict(zip(("output", "log_sums"), operator(*qkv, 0.0, True)), seed=torch.zeros(2, dtype=torch.int64))
+        for place, x in enumerate(qkv):
+            calls.noted(kept(x), x, ATTENTION, place)
+        saved = {name: calls.noted(kept(), results[name], ATTENTION, OUTPUT) for name in order}
+        for name in ("output", "log_sums"):
+            assert torch.equal(saved[name].call.result(saved[name].which), results[name])
+
+
+@pytest.mark.host_only
+def test_a_call_that_is_half_saved_does_not_spoil_the_next():
+    calls = Calls()
+    qkv = [torch.randn(1, 2, 64, 64, requires_grad=True) for _ in range(3)]
+
+    def fail():
+        raise MemoryError
+
+    calls.noted(kept(qkv[1]), qkv[1], ATTENTION, 0)
+    with pytest.raises(MemoryError):
+        calls.noted(fail, qkv[1], ATTENTION, 1)
+    operator = getattr(torch.ops.aten, ATTENTION[len("aten::"):])
+    output, _ = operator(*qkv, 0.0, False)
     for place, x in enumerate(qkv):
-        calls.noted(Exact(x), x, ATTENTION, place)
-    saved = {name: calls.noted(Exact(None), results[name], ATTENTION, OUTPUT) for name in order}
-    for name in order:
-        assert torch.equal(saved[name].call.result(saved[name].which), results[name])
+        calls.noted(kept(x), x, ATTENTION, place)
+    saved = calls.noted(kept(), output, ATTENTION, OUTPUT)
+    assert torch.equal(saved.call.result(saved.which), output)

@@ -131,7 +131,7 @@ struct group_params {
   float lo;       // value of code 0
   float step;     // between codes
   float inverse;  // 1 / step
-  bool coded;     // false: the group is flat (step is 0) or poisoned (both NaN); all codes are 0
+  bool coded;     // false: the group is flat (step is 0) or poisoned (both NaN): all codes are 0
 };
 
 /// Parameters of a group whose elements range over lo..hi, NaN if any is NaN.
@@ -194,7 +194,7 @@ FURL_HD void pack_columns(const u32 (&codes)[rows_per_tile], u32 (&packed)[Bits]
   static_assert(Bits >= 1 && Bits <= max_bits, "codes have 1 to 8 bits");
   FURL_UNROLL
   for (int k = 0; k < Bits; ++k) packed[k] = 0;
-  if constexpr (8 % Bits == 0) {  // a multiplication and addition for each row
+  if constexpr (8 % Bits == 0) {  // a multiply-add for each row
     FURL_UNROLL
     for (int row = rows_per_tile - 1; row >= 0; --row) {
       u32& word = packed[row * Bits / 8];

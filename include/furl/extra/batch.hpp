@@ -51,8 +51,8 @@ struct [[nodiscard]] batch_status : status {
 
 /// One line, e.g. "entry 17: blob: must be aligned to 16 bytes". (A template, so that braces make a
 /// status, as they do without this header.)
-template <class Status, class = ::std::enable_if_t<::std::is_same_v<Status, batch_status>>>
-FURL_HIDDEN ::std::string to_string(const Status& s) {
+template <class Made, class = ::std::enable_if_t<::std::is_same_v<Made, batch_status>>>
+FURL_HIDDEN ::std::string to_string(const Made& s) {
   const ::std::string line = to_string(static_cast<const status&>(s));
   return s.entry < 0 ? line : "entry " + ::std::to_string(s.entry) + ": " + line;
 }

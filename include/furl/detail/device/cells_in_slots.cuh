@@ -115,7 +115,7 @@ struct full_cell {
       const float2 v = *reinterpret_cast<const float2*>(first + row * pitch);
       sum[row] = add_rn(v.x, v.y);
     }
-    return mul_rn(sum_of_eight(sum), 0x1p-6f);  // exact, so the same as the division
+    return mul_rn(sum_of_eight(sum), 0x1p-6f);  // one rounding, as the division has
   }
   __device__ __forceinline__ void fill(float value) const {
     u64 both;  // one pair of registers for all rows

@@ -73,7 +73,8 @@ __device__ __forceinline__ float half_to_f32(u32 word, u32 index) {
   return sub_rn(r, 32768.0f);
 }
 
-/// 1 / x, at most a unit in the last place away, for x and 1 / x that are normal.
+/// 1 / x, at most a unit in the last place away, for x and 1 / x that are normal: a start for steps
+/// that correct it. It flushes subnormal numbers, which those are not.
 __device__ __forceinline__ float approximate_reciprocal(float x) {
   float r;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));

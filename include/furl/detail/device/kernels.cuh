@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE GRID. Compression: one warp a tile, every element read from device memory once. With means
-// whose cells no block can hold, a second time from the cache, after average_pool.
+// ONE GRID. Compression: a warp for each tile, or for two of a 16-bit type; every element is read
+// from device memory once. A second time, from the cache, are those of tiles with a group that is
+// not usual, and with means whose cells no block can hold, after average_pool.
 //
 // ONE GRID. Masks and small integers (FORMAT.md, A8): one warp a tile.
 
@@ -44,7 +45,7 @@ __global__ void __launch_bounds__(block_threads, 7)
     i64 tile = i64(tiles) * turn;
     i64 end = tile + tiles;
     if (is_last) {
-      tile = i64(tiles) * wide.num_turns + first;
+      tile = i64(tiles) * wide.num_turns + (turn - wide.num_turns);
       end = layout.num_tiles;
     }
     for (; tile < end; tile += is_last ? stride : 1) {

@@ -15,8 +15,7 @@
 #include "furl/detail/usual_group.hpp"
 #include "furl/types.hpp"
 
-// Devices of compute capability 10 compute two floats in an instruction. From there on, an operand
-// may have 16 bits.
+// Devices of compute capability 10 and 11 compute two floats in an instruction.
 #if __CUDA_ARCH__ >= 1000 && __CUDA_ARCH__ < 1200
 #define FURL_HAS_F32X2 1
 #else
@@ -55,6 +54,7 @@ __device__ __forceinline__ void subtract_row(const float (&x)[4], float lo, floa
 #endif
   }
 }
+// From compute capability 10 on, an operand may have 16 bits.
 template <class T>
 __device__ __forceinline__ void subtract_row(const u32 (&x)[2], float lo, float (&y)[4]) {
 #if __CUDA_ARCH__ >= 1000
@@ -114,7 +114,7 @@ struct fixed_row {
   u32 high;
 };
 
-/// Those of a row's elements, which lie within their group's range.
+/// The codes of a row's elements, which lie within their group's range.
 template <class T>
 __device__ __forceinline__ fixed_row to_fixed(const row_words<T>& x, float lo, float inverse) {
   float y[4];

@@ -2,17 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ONE THREAD. Loads and stores of global memory, with what caches are told: the one place that
-// decides it.
+// ONE THREAD. Loads and stores of tensors, and of a blob's codes: the one place that decides what
+// caches are told of them.
 
 #include "furl/config.hpp"
 
 namespace furl {
 
 /// @{
-/// Without a hint: what is compressed, the next layer reads again, and what is restored is read at
-/// once. `at` is an address in global memory, Offset bytes before the vector; as a constant of the
-/// instruction it costs nothing.
+/// Four elements, without a hint: the next layer reads what is compressed, and what is restored is
+/// read at once. `at` is an address in global memory, Offset bytes before the vector; as a constant
+/// of the instruction it costs nothing.
 template <int Offset>
 __device__ __forceinline__ void load_vector(u64 at, u32 (&word)[1]) {
   asm volatile("ld.global.b32 %0, [%1 + %2];" : "=r"(word[0]) : "l"(at), "n"(Offset) : "memory");

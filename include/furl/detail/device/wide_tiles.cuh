@@ -23,7 +23,7 @@
 
 namespace furl::detail {
 
-/// Which tiles of a tensor are such, and how they are coded: those of turns 0 .. num_turns - 1,
+/// The whole tiles of a tensor that are coded this way, and how: those of turns 0 .. num_turns - 1,
 /// each of which has wide_tiles<T> of them.
 struct wide_layout {
   u32 num_turns = 0;
@@ -33,7 +33,8 @@ struct wide_layout {
 
   wide_layout() = default;
 #if !defined(__CUDACC_RTC__)
-  /// Pre: the plan's codes are neither rotated nor those of positives, and there is no window.
+  /// x : the tensor's elements, or null for residuals, which are in registers.
+  /// Pre : the plan's codes are neither rotated nor those of positives.
   template <class T>
   FURL_HIDDEN wide_layout(const plan& p, const T* x) {
     const codec& c = p.codec();
@@ -51,7 +52,7 @@ struct wide_layout {
 #endif
 };
 
-/// Compresses them.
+/// Compresses the tiles of a wide_layout.
 template <class T>
 class wide_compress {
   static constexpr int tiles = wide_tiles<T>;  // of a turn
