@@ -4,6 +4,7 @@
 
 // ONE THREAD. A cell in the slots of means_slots.cuh: its mean, and that in place of its sums.
 
+#include "furl/block/average_pool.cuh"
 #include "furl/config.hpp"
 #include "furl/detail/cell_index.hpp"
 #include "furl/detail/cells.hpp"
