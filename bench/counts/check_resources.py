@@ -103,10 +103,11 @@ def write_table(path, version, rows):
             writer.writerow([*key, *(rows[key][name] for name in NUMBERS)])
 
 
-def read_table(path):
+def read_table(path, keys):
+    """The version of the compiler that a table is of, and its rows by their keys."""
     with open(path, newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
-        rows = {tuple(row[key] for key in KEYS): row for row in reader}
+        rows = {tuple(row[key] for key in keys): row for row in reader}
         return reader.fieldnames[-1].split()[1], rows
 
 
@@ -141,7 +142,7 @@ def main(arguments):
     if update:
         write_table(path, version, rows)
         return 0
-    table_version, table = read_table(path)
+    table_version, table = read_table(path, KEYS)
     found = list(failures(rows, table, version == table_version))
     print("\n".join([*found, f"{len(rows)} kernels, {len(found)} failures"]))
     return 1 if found or not rows else 0

@@ -31,7 +31,7 @@ import tempfile
 sys.dont_write_bytecode = True
 import ptx  # noqa: E402
 import sass  # noqa: E402
-from check_resources import compiler_version  # noqa: E402
+from check_resources import compiler_version, read_table  # noqa: E402
 
 ARCHITECTURES = ["80", "90", "100", "120"]
 KEYS = ["operation", "type", "bits", "shape", "architecture"]
@@ -220,13 +220,6 @@ def measure(arguments, wanted, counting):
     return found
 
 
-def read_table(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        rows = {tuple(row[key] for key in KEYS): row for row in reader}
-        return reader.fieldnames[-1].split()[1], rows
-
-
 def write_table(path, version, rows):
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -262,7 +255,7 @@ def main(arguments):
     if arguments.update:
         write_table(arguments.table, version, measure(arguments, list(cases()), count))
         return 0
-    table_version, table = read_table(arguments.table)
+    table_version, table = read_table(arguments.table, KEYS)
     if version != table_version:
         print(f"left out: the table is of nvcc {table_version}, this is {version}")
         return 0

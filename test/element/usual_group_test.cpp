@@ -28,7 +28,7 @@ template <class T>
 bool is_left(float lo, float hi, int bits, dtype meta, int units) {
   const inexact_reciprocal reciprocal{units};
   const detail::group_scale scale =
-      detail::make_scale(bits, meta, reciprocal(float(int(low_bits(bits)))));
+      detail::make_scale(bits, meta, reciprocal(detail::levels_of(bits)));
   group_params found;
   if (!detail::make_usual_group<T>(lo, hi, scale, reciprocal, found)) return true;
   const group_params expected = make_group(lo, hi, bits, meta);

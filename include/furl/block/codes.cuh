@@ -182,14 +182,27 @@ __device__ __forceinline__ u32 present_bits(int count) {
   return packed[0];
 }
 
-/// Stores lo and step of group `group` in the blob's metadata part, as one word or two.
+namespace detail {
+
+/// Stores lo and step of a group at an address in global memory, as a word in bf16 or as two.
+__device__ __forceinline__ void store_pair(u64 at, bool is_bf16, float lo, float step) {
+  if (is_bf16) {
+    store_blob_word<0>(at, select_bytes(lo, step, 0x7632));
+  } else {
+    store_blob_word<0>(at, bits_of(lo));
+    store_blob_word<4>(at, bits_of(step));
+  }
+}
+
+}  // namespace detail
+
+/// Stores lo and step of group `group` in the blob's metadata part.
 __device__ __forceinline__ void store_group(u8* metadata, i64 group, dtype meta, float lo,
                                             float step) {
   if (meta == dtype::bf16) {
-    store_blob_word<0>(u64(metadata + 4 * group), select_bytes(lo, step, 0x7632));
+    detail::store_pair(u64(metadata + 4 * group), true, lo, step);
   } else {
-    store_blob_word<0>(u64(metadata + 8 * group), bits_of(lo));
-    store_blob_word<4>(u64(metadata + 8 * group), bits_of(step));
+    detail::store_pair(u64(metadata + 8 * group), false, lo, step);
   }
 }
 

@@ -20,9 +20,14 @@ struct group_scale {
   u32 dropped;           // a mask of the bits of an f32 that metadata have not
 };
 
-/// inverse_levels: of float(2^bits - 1).
+/// 2^bits - 1.
+FURL_HD float levels_of(int bits) {
+  return float(int(low_bits(bits)));
+}
+
+/// inverse_levels: of levels_of(bits).
 FURL_HD group_scale make_scale(int bits, dtype meta, float inverse_levels) {
-  return {float(int(low_bits(bits))), inverse_levels, meta == dtype::bf16 ? 0xffffu : 0u};
+  return {levels_of(bits), inverse_levels, meta == dtype::bf16 ? 0xffffu : 0u};
 }
 
 /// make_group of a group that is not poisoned, and whose step is 0 or from 2^-100 up to 2^100.

@@ -26,8 +26,7 @@ namespace furl::detail {
 
 /// The parameters of the lane's group, whose elements have that range.
 __device__ __forceinline__ group_params make_groups(min_max range, int bits, dtype meta) {
-  const group_scale scale =
-      make_scale(bits, meta, approximate_reciprocal(float(int(low_bits(bits)))));
+  const group_scale scale = make_scale(bits, meta, approximate_reciprocal(levels_of(bits)));
   group_params mine;
   const bool usual =
       make_usual_group<float>(range.lo, range.hi, scale, approximate_reciprocal, mine);

@@ -13,7 +13,6 @@
 #include "furl/detail/device/intrinsics.cuh"
 #include "furl/detail/device/quantize_row.cuh"
 #include "furl/detail/device/tile_random.cuh"
-#include "furl/detail/device/vectors.cuh"
 #include "furl/detail/device/wide_range.cuh"
 #include "furl/detail/usual_group.hpp"
 
@@ -47,7 +46,7 @@ struct wide_layout {
     code_bytes = u32(c.bits * row_elements);
     metadata_bytes =
         u32(wide_tiles<T> * tile_elements / c.group) * 2 * u32(furl::size_bytes(c.meta));
-    scale = make_scale(c.bits, c.meta, 1.0f / float(int(low_bits(c.bits))));
+    scale = make_scale(c.bits, c.meta, 1.0f / levels_of(c.bits));
   }
 #endif
 };
@@ -149,14 +148,9 @@ class wide_compress {
   }
 
   __device__ __forceinline__ void store_group(u32 turn, const group_params& mine) const {
-    if (offset_ == no_group) return;
-    const u64 at = metadata_ + (turn * wide_.metadata_bytes + offset_);
-    if (wide_.scale.dropped != 0) {
-      store_blob_word<0>(at, select_bytes(mine.lo, mine.step, 0x7632));
-    } else {
-      store_blob_word<0>(at, bits_of(mine.lo));
-      store_blob_word<4>(at, bits_of(mine.step));
-    }
+    if (offset_ != no_group)
+      store_pair(metadata_ + (turn * wide_.metadata_bytes + offset_), wide_.scale.dropped != 0,
+                 mine.lo, mine.step);
   }
 
   const blob_layout& layout_;
