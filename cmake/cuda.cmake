@@ -33,6 +33,15 @@ if(FURL_HAS_CUDA)
   endif()
 endif()
 
+# furl_share_kernels(target): where there are tests, the kernels are theirs, which are compiled once for all.
+function(furl_share_kernels target)
+  if(FURL_BUILD_TESTS)
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CUDA>:SHELL:-include device/library.cuh>)
+    target_link_libraries(${target} PRIVATE furl_device_library)
+  endif()
+endfunction()
+
 # furl_add_device_test(name target [argument ...]): a test that runs a program on the device, and
 # shows as skipped where there is none.
 function(furl_add_device_test name target)

@@ -15,11 +15,11 @@
 namespace furl::test {
 namespace {
 
-double tree_sum(std::vector<double> terms) {
-  if (terms.size() == 1) return terms[0];
+double tree_sum(std::vector<double> summands) {
+  if (summands.size() == 1) return summands[0];
   std::vector<double> sums;
-  for (std::size_t i = 0; i < terms.size(); i += 2)
-    sums.push_back(terms[i] + (i + 1 < terms.size() ? terms[i + 1] : 0.0));
+  for (std::size_t i = 0; i < summands.size(); i += 2)
+    sums.push_back(summands[i] + (i + 1 < summands.size() ? summands[i + 1] : 0.0));
   return tree_sum(sums);
 }
 
@@ -28,13 +28,13 @@ std::vector<double> sum_of_squares(const std::vector<float>& ranges, i64 groups_
   std::vector<double> out;
   for (std::size_t begin = 0; begin < ranges.size();
        begin += static_cast<std::size_t>(groups_per_tile)) {
-    std::vector<double> terms;
+    std::vector<double> summands;
     for (std::size_t g = begin;
          g < std::min(ranges.size(), begin + static_cast<std::size_t>(groups_per_tile)); ++g) {
       const double range = std::isfinite(ranges[g]) ? static_cast<double>(ranges[g]) : 0.0;
-      terms.push_back(range * range);
+      summands.push_back(range * range);
     }
-    out.push_back(tree_sum(terms));
+    out.push_back(tree_sum(summands));
   }
   return out;
 }

@@ -19,6 +19,10 @@ cuda_strict="-Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Wconversion,-Wshadow
 # Programs to be run have code for any device.
 to_run="-gencode arch=compute_90,code=compute_90 --no-compress -cudart shared"
 
+# For what does not depend on how the device's code is optimised, where nvcc (13 or later) can do without.
+fast_compile=
+if "${NVCC:-false}" --help 2> /dev/null | grep -q -e --Ofast-compile; then fast_compile=-Ofc=max; fi
+
 fail() {
   echo "$*" >&2
   exit 1

@@ -7,7 +7,7 @@
 # Without the static stubs of nvcc 12.8 and later, which would keep the kernels of two files apart.
 stubs=
 if "$NVCC" --help | grep -q -e --static-global-template-stub; then stubs=-static-global-template-stub=false; fi
-cuda="$NVCC -std=c++17 $stubs -DFINGERPRINT_SMALL -I$include --no-compress -Xcompiler -fPIC -c $here/device_fingerprint.cu"
+cuda="$NVCC -std=c++17 $stubs $fast_compile -DFINGERPRINT_SMALL -I$include --no-compress -Xcompiler -fPIC -c $here/device_fingerprint.cu"
 second="-DFINGERPRINT_LIBRARY -Dmake_fingerprint=make_second_fingerprint"
 arch="-gencode arch=compute_90,code=compute_90"
 relocatable="-gencode arch=compute_90,code=sm_90 -Xptxas -O0 -rdc=true"

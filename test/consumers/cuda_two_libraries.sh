@@ -6,7 +6,7 @@
 . "$(dirname "$0")/common.sh"
 
 hostile_header hpp cuh
-cuda="$NVCC -I$include --no-compress -DFINGERPRINT_LIBRARY -DFINGERPRINT_SMALL $here/device_fingerprint.cu"
+cuda="$NVCC $fast_compile -I$include --no-compress -DFINGERPRINT_LIBRARY -DFINGERPRINT_SMALL $here/device_fingerprint.cu"
 framework="-std=c++17 -D_GLIBCXX_USE_CXX11_ABI=1 -DTORCH_EXTENSION_NAME=extension \
   -D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ \
   -D__CUDA_NO_HALF2_OPERATORS__"
