@@ -11,7 +11,7 @@ class Furl(CMakePackage):
 
     license("Apache-2.0")
 
-    # From this tree: spack dev-build furl@0.2.0. For a release: `url` of its archives here, and sha256 of each below.
+    # From this tree: spack dev-build. For a release: `url` of its archives here, and sha256 of each below.
     version("0.2.0")
 
     depends_on("cxx", type="build")
