@@ -1,7 +1,8 @@
-# The headers, and a package for find_package(furl).
+# The headers, and a package for find_package(furl): all of it is the component furl.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME furl)
 set(furl_package_dir ${CMAKE_INSTALL_DATADIR}/cmake/furl)
 # Not as a file set of the target: CMake before 3.23 finds no header of one.
 target_include_directories(furl INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -21,3 +22,19 @@ set(furl_pc_dir ${CMAKE_INSTALL_DATADIR}/pkgconfig)
 file(RELATIVE_PATH furl_prefix_from_pc /prefix/${furl_pc_dir} /prefix)
 configure_file(cmake/furl.pc.in ${PROJECT_BINARY_DIR}/furl.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/furl.pc DESTINATION ${furl_pc_dir})
+
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# For cpack -G TGZ and cpack -G DEB. Headers are the same on every architecture.
+if(furl_top_level)
+  set(CPACK_GENERATOR TGZ)
+  set(CPACK_PACKAGE_VENDOR "The furl authors")
+  set(CPACK_PACKAGE_CONTACT ${CPACK_PACKAGE_VENDOR})
+  set(CPACK_PACKAGE_FILE_NAME furl-${PROJECT_VERSION})
+  set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+  set(CPACK_DEBIAN_PACKAGE_NAME libfurl-dev)
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE all)
+  set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  include(CPack)
+endif()
