@@ -8,7 +8,7 @@ import threading
 import weakref
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from . import attention, graph, graph_blobs, policy, saved
 from ._ops import ops
+from .auto import WIDTHS, Automatic
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
 from .noise import next_key, start_graph_keys
@@ -79,9 +80,18 @@ def _checked(codec: Override) -> Optional[Codec]:
     return codec
 
 
-def _with_settings(kind: type, bits: int, window: int, group: int, overrides: Any, model: Any,
-                   min_elements: int) -> Any:
-    return kind(bits, window, group=group, overrides=overrides, model=model, min_elements=min_elements)
+def _with_settings(kind: type, bits: Union[int, str], window: int, settings: dict[str, Any]) -> Any:
+    return kind(bits, window, **settings)
+
+
+def _automatic(bits: Union[int, str], mean_bits: Optional[float]) -> Optional[Automatic]:
+    if bits == "auto":
+        return Automatic(2 if mean_bits is None else mean_bits)
+    if isinstance(bits, str):
+        raise ValueError(f"bits is {bits!r}: must be 1 to 8 or 'auto'")
+    if mean_bits is not None:
+        raise ValueError(f"mean_bits is {mean_bits} and bits is {bits}: mean_bits is for bits='auto'")
+    return None
 
 
 class compress_saved(saved_tensors_hooks):
@@ -100,13 +110,15 @@ class compress_saved(saved_tensors_hooks):
     inside or after the `with`.
     """
 
-    def __init__(self, bits: int = 2, window: int = 8, *, group: int = policy.ROTATED,
-                 overrides: Optional[Mapping[Union[type, str], Override]] = None,
+    def __init__(self, bits: Union[int, str] = 2, window: int = 8, *, group: int = policy.ROTATED,
+                 mean_bits: Optional[float] = None, overrides: Optional[Mapping[Union[type, str], Override]] = None,
                  model: Optional[nn.Module] = None, min_elements: int = 1024) -> None:
         hook = graph.Hook if graph.CAN_TRACE else (lambda function: function)
         super().__init__(hook(self._save), hook(self._restore))
-        self._settings = (bits, window, group, overrides, model, min_elements)
-        self._codec = _checked(Codec(bits, window, group))
+        self._settings = bits, window, {"group": group, "mean_bits": mean_bits, "overrides": overrides, "model": model,
+                                        "min_elements": min_elements}
+        self._auto = _automatic(bits, mean_bits)
+        self._codec = _checked(Codec(bits if self._auto is None else int(self._auto.mean_bits), window, group))
         given = {k: _checked(c) for k, c in (overrides or {}).items()}
         self._operators = {k: c for k, c in given.items() if isinstance(k, str) and "::" in k}
         self._patterns = {k: c for k, c in given.items()
@@ -135,6 +147,18 @@ class compress_saved(saved_tensors_hooks):
     def stats(self) -> Stats:
         """Of what was saved since the context was last entered."""
         return self._stats
+
+    def measure(self, loss_of_step: Callable[[], Tensor]) -> None:
+        if self._auto is None:
+            raise RuntimeError(f"bits is {self._settings[0]}: only a context with bits='auto' measures")
+        devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+        self._auto.start()
+        try:
+            with torch.random.fork_rng(devices), self:
+                loss = loss_of_step()
+            self._auto.allocate(loss)
+        finally:
+            self._auto.stop()
 
     def __enter__(self) -> "compress_saved":  # type: ignore[override,unused-ignore]
         if self._watch.is_on:
@@ -180,6 +204,8 @@ class compress_saved(saved_tensors_hooks):
                 self._current = found[0]
                 break
         self._count = self._stats.modules.setdefault(self._watch.name(), Count())
+        if self._auto is not None and not self._watch.stack:
+            self._auto.start_pass()
 
     def _override_of(self, module: nn.Module) -> list[Optional[Codec]]:
         """One, or none."""
@@ -216,9 +242,21 @@ class compress_saved(saved_tensors_hooks):
             joined = kept.demand.joined(demand)
             if joined != kept.demand:
                 kept.replace(*self._keep(x, action, joined))
+        if self._auto is not None and self._auto.is_measuring:
+            self._probe(self._auto, kept, x, action, operators, argument, demand)
         if number and demand.signs:
             return SavedSigns(x, kept)
         return kept if not number or (kept.size, kept.stride) == (x.shape, x.stride()) else SavedView(x, kept)
+
+    def _probe(self, auto: Automatic, kept: Saved, x: Tensor, action: int, operators: Sequence[str], argument: int,
+               demand: Demand) -> None:
+        """Notes what x would be kept as with other bits."""
+        codec = self._current
+        is_free = (codec is not None and codec is self._codec and action != saved.MASK and demand.classes is None
+                   and 0 < demand.bits < policy.EXACT)
+        demands = [self._demand_by(operators, argument, x, action, codec._replace(bits=b)) if codec and is_free else demand
+                   for b in WIDTHS]
+        auto.note(kept, x, demands, is_free, lambda wanted: self._keep(x, action, wanted)[0])
 
     def _passes(self) -> bool:
         """Whether nothing is to be compressed now."""
@@ -231,6 +269,8 @@ class compress_saved(saved_tensors_hooks):
         codec = self._current
         if codec is None or action < saved.VALUES or self._passes():
             return AS_IS
+        if self._auto is not None and codec is self._codec:
+            codec = codec._replace(bits=self._auto.bits_at(self._watch.stack, operators, argument))
         if action == saved.MASK:
             return policy.Demand(1, [], codec.group)
         if action == saved.LOGARITHMS:  # depends on more than the names
