@@ -16,7 +16,8 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from . import attention, graph, graph_blobs, policy, saved
 from ._ops import ops
-from .auto import WIDTHS, Automatic
+from .auto import WIDTHS, Automatic, automatic
+from .codec import Codec, Override, checked
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
 from .noise import next_key, start_graph_keys
@@ -24,24 +25,6 @@ from .policy import Demand
 from .saved import Saved, SavedSigns, SavedView
 
 
-class Codec(NamedTuple):
-    """How values are compressed. An int in its place is its number of bits."""
-
-    bits: int = 2    # per value, 1 to 8
-    window: int = 8  # means of window x window cells of images are kept apart; 1: none
-    # ROTATED: codes of 1 to 4 bits are rotated where the operator forgives it. Or how many values share a
-    # minimum and a step, 32, 64, 128, 256, 512 or 1024: then no codes are rotated.
-    group: int = policy.ROTATED
-
-    def window_of(self, rank: int) -> list[int]:
-        """A width for each dimension: images (rank 4) and volumes (5) are pooled over their last
-        dimensions, everything else is not."""
-        if self.window == 1 or rank not in (4, 5):
-            return []
-        return [1, 1] + [self.window] * (rank - 2)
-
-
-Override = Union[Codec, int, None]
 BOUNDED_BITS = 8  # of outputs of softmax, sigmoid and tanh, whoever saves them
 AS_IS = Demand(policy.EXACT, [], 0)
 EXACTLY = Demand(policy.EXACT, [], 1)  # but packed, if it is zeros and one positive number
@@ -62,42 +45,18 @@ def skip() -> Iterator[None]:
         _thread.skipping = before
 
 
-def _checked(codec: Override) -> Optional[Codec]:
-    """The codec, if torch.ops.furl.compress would take it."""
-    if codec is None:
-        return None
-    codec = Codec(bits=codec) if isinstance(codec, int) else codec
-    if codec.window < 1:
-        raise ValueError(f"window is {codec.window}: must be at least 1")
-    if codec.group < 0:
-        raise ValueError(f"group is {codec.group}: must not be negative")
-    for rank in (1, 4):
-        x = torch.empty([1] * rank, device="meta")
-        try:
-            ops.compress(x, codec.bits, codec.window_of(rank), codec.group or policy.GROUP, 0, 0)
-        except RuntimeError as refused:
-            raise ValueError(str(refused).splitlines()[0]) from None
-    return codec
-
-
 def _with_settings(kind: type, bits: Union[int, str], window: int, settings: dict[str, Any]) -> Any:
     return kind(bits, window, **settings)
-
-
-def _automatic(bits: Union[int, str], mean_bits: Optional[float]) -> Optional[Automatic]:
-    if bits == "auto":
-        return Automatic(2 if mean_bits is None else mean_bits)
-    if isinstance(bits, str):
-        raise ValueError(f"bits is {bits!r}: must be 1 to 8 or 'auto'")
-    if mean_bits is not None:
-        raise ValueError(f"mean_bits is {mean_bits} and bits is {bits}: mean_bits is for bits='auto'")
-    return None
 
 
 class compress_saved(saved_tensors_hooks):
     """Inside `with compress_saved(): ...`, what autograd saves for the backward pass is compressed.
 
-    bits, window, group: see Codec.
+    bits, window, group: see Codec. bits="auto" gives each tensor bits of its own, as measure() finds them: with all
+        policies and overrides in force, and no more bytes in all than with mean_bits (1 to 8, by default 2; it may
+        be a fraction) for every tensor. Tensors that no measured step had, and those in compiled functions, have
+        mean_bits, rounded down. A tensor is the same from step to step if the same operator saves it in the same
+        module, as the first, second ... time in one call of the outermost module.
     overrides: another Codec, a number of bits, or None, which lets tensors pass,
         for a module type or a pattern of module names ("blocks.*.attn"), and what such modules call: in
             place of the context's codec. What the policy's table asks for still holds. The innermost
@@ -117,9 +76,10 @@ class compress_saved(saved_tensors_hooks):
         super().__init__(hook(self._save), hook(self._restore))
         self._settings = bits, window, {"group": group, "mean_bits": mean_bits, "overrides": overrides, "model": model,
                                         "min_elements": min_elements}
-        self._auto = _automatic(bits, mean_bits)
-        self._codec = _checked(Codec(bits if self._auto is None else int(self._auto.mean_bits), window, group))
-        given = {k: _checked(c) for k, c in (overrides or {}).items()}
+        self._auto = automatic(bits, mean_bits)
+        fixed_bits: Any = bits if self._auto is None else int(self._auto.mean_bits)
+        self._codec = checked(Codec(fixed_bits, window, group))
+        given = {k: checked(c) for k, c in (overrides or {}).items()}
         self._operators = {k: c for k, c in given.items() if isinstance(k, str) and "::" in k}
         self._patterns = {k: c for k, c in given.items()
                           if isinstance(k, str) and k not in self._operators}
@@ -149,9 +109,21 @@ class compress_saved(saved_tensors_hooks):
         return self._stats
 
     def measure(self, loss_of_step: Callable[[], Tensor]) -> None:
+        """With bits="auto": chooses the bits of every tensor anew, by what its error does to the gradient.
+
+        loss_of_step: runs the forward pass of a step and returns its loss, a scalar. It is called once, in this context.
+            What it saves takes about three times the bytes of other steps, so that its batch may be smaller.
+
+        To be called outside of the `with`, at the first step and then every few hundred. It runs a backward pass for
+        each tensor that it can choose for. Gradients of parameters and torch's generators are left as they were;
+        running statistics of batch norm see one batch more. With DistributedDataParallel, loss_of_step calls the
+        module inside, and every process has bits of its own.
+        """
         if self._auto is None:
             raise RuntimeError(f"bits is {self._settings[0]}: only a context with bits='auto' measures")
-        devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+        if self._watch.is_on:
+            raise RuntimeError("this compress_saved is on: measure() is called outside of its `with`")
+        devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
         self._auto.start()
         try:
             with torch.random.fork_rng(devices), self:
@@ -252,10 +224,11 @@ class compress_saved(saved_tensors_hooks):
                demand: Demand) -> None:
         """Notes what x would be kept as with other bits."""
         codec = self._current
+        demands = [demand] * len(WIDTHS)
         is_free = (codec is not None and codec is self._codec and action != saved.MASK and demand.classes is None
                    and 0 < demand.bits < policy.EXACT)
-        demands = [self._demand_by(operators, argument, x, action, codec._replace(bits=b)) if codec and is_free else demand
-                   for b in WIDTHS]
+        if codec is not None and is_free:
+            demands = [self._demand_by(operators, argument, x, action, codec._replace(bits=b)) for b in WIDTHS]
         auto.note(kept, x, demands, is_free, lambda wanted: self._keep(x, action, wanted)[0])
 
     def _passes(self) -> bool:
