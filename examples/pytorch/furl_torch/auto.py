@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 import warnings
 from collections import Counter
-from typing import Callable, Iterable, Iterator, NamedTuple, Optional, Sequence, Union
+from typing import Callable, ContextManager, Iterable, Iterator, NamedTuple, Optional, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -127,14 +127,17 @@ class Automatic:
         self._ordinals[where] += 1
         return self._bits.get(self._place, int(self.mean_bits))
 
-    def start(self) -> None:
-        """A step is measured from now on."""
+    def measure(self, context: ContextManager[object], loss_of_step: Callable[[], Tensor]) -> None:
+        """Chooses bits by the gradient of a step."""
+        devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
         self.is_measuring = True
-
-    def stop(self) -> None:
-        """No more."""
-        self._probes = {}
-        self.is_measuring = False
+        try:
+            with torch.random.fork_rng(devices), context:
+                loss = loss_of_step()
+            self._allocate(loss)
+        finally:
+            self._probes = {}
+            self.is_measuring = False
 
     def note(self, kept: Saved, x: Tensor, demands: Sequence[Demand], is_free: bool,
              keep: Callable[[Demand], Content]) -> None:
@@ -149,7 +152,7 @@ class Automatic:
         if probe.is_free:
             probe.try_on(x, keep)
 
-    def allocate(self, loss: Tensor) -> None:
+    def _allocate(self, loss: Tensor) -> None:
         """New bits, by the gradients of the step."""
         if not isinstance(loss, Tensor) or loss.grad_fn is None or loss.numel() != 1:
             raise ValueError("loss_of_step must return a tensor of one element that has a graph")
@@ -163,7 +166,7 @@ class Automatic:
         first = gradients()
         square = total(map(square_of, first), loss)
         if not 0 < float(square) < MOST_HARM:
-            warnings.warn(f"the squared norm of the gradient is {float(square)}: bits stay as they are", stacklevel=3)
+            warnings.warn(f"the squared norm of the gradient is {float(square)}: bits stay as they are", stacklevel=4)
             return
         for probe in probes:
             probe.read_by(gradients, first, square)

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional, Union
+import threading
+from contextlib import contextmanager
+from typing import Any, Iterator, NamedTuple, Optional, Union
 
 import torch
 from torch import nn
@@ -38,6 +40,25 @@ LEVELS: dict[str, dict[str, Any]] = {
     "L2": {"bits": 4, "window": 1, "group": 256},
     "L3": {"bits": "auto", "mean_bits": 2, "window": 1, "group": 256},
 }
+
+
+_thread = threading.local()
+
+
+@contextmanager
+def skip() -> Iterator[None]:
+    """What this thread saves inside passes through, whatever compress_saved is on."""
+    before = is_skipping()
+    _thread.skipping = True
+    try:
+        yield
+    finally:
+        _thread.skipping = before
+
+
+def is_skipping() -> bool:
+    """Whether this thread is inside a skip()."""
+    return getattr(_thread, "skipping", False)
 
 
 def checked(codec: Override) -> Optional[Codec]:

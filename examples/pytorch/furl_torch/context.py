@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
-from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -17,32 +15,18 @@ from torch.autograd.graph import saved_tensors_hooks
 from . import attention, graph, graph_blobs, policy, saved
 from ._ops import ops
 from .auto import WIDTHS, Automatic, automatic
-from .codec import Codec, Override, checked
+from .codec import Codec, Override, checked, is_skipping
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
 from .noise import next_key, start_graph_keys
 from .policy import Demand
 from .saved import Saved, SavedSigns, SavedView
 
-
 BOUNDED_BITS = 8  # of outputs of softmax, sigmoid and tanh, whoever saves them
 AS_IS = Demand(policy.EXACT, [], 0)
 EXACTLY = Demand(policy.EXACT, [], 1)  # but packed, if it is zeros and one positive number
 MOST_DEMANDS = 10_000  # remembered; shapes may be endless
 LIMITS = {saved.BOUNDED: (0.0, 1.0), saved.SIGNED_BOUNDED: (-1.0, 1.0)}
-
-_thread = threading.local()
-
-
-@contextmanager
-def skip() -> Iterator[None]:
-    """What this thread saves inside passes through, whatever compress_saved is on."""
-    before = getattr(_thread, "skipping", False)
-    _thread.skipping = True
-    try:
-        yield
-    finally:
-        _thread.skipping = before
 
 
 def _with_settings(kind: type, bits: Union[int, str], window: int, settings: dict[str, Any]) -> Any:
@@ -111,8 +95,8 @@ class compress_saved(saved_tensors_hooks):
     def measure(self, loss_of_step: Callable[[], Tensor]) -> None:
         """With bits="auto": chooses the bits of every tensor anew, by what its error does to the gradient.
 
-        loss_of_step: runs the forward pass of a step and returns its loss, a scalar. It is called once, in this context.
-            What it saves takes about three times the bytes of other steps, so that its batch may be smaller.
+        loss_of_step: runs the forward pass of a step and returns its loss, a scalar. It is called once, in this
+            context. What it saves takes about three times the bytes of other steps: its batch may be smaller.
 
         To be called outside of the `with`, at the first step and then every few hundred. It runs a backward pass for
         each tensor that it can choose for. Gradients of parameters and torch's generators are left as they were;
@@ -123,14 +107,7 @@ class compress_saved(saved_tensors_hooks):
             raise RuntimeError(f"bits is {self._settings[0]}: only a context with bits='auto' measures")
         if self._watch.is_on:
             raise RuntimeError("this compress_saved is on: measure() is called outside of its `with`")
-        devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-        self._auto.start()
-        try:
-            with torch.random.fork_rng(devices), self:
-                loss = loss_of_step()
-            self._auto.allocate(loss)
-        finally:
-            self._auto.stop()
+        self._auto.measure(self, loss_of_step)
 
     def __enter__(self) -> "compress_saved":  # type: ignore[override,unused-ignore]
         if self._watch.is_on:
@@ -233,7 +210,7 @@ class compress_saved(saved_tensors_hooks):
 
     def _passes(self) -> bool:
         """Whether nothing is to be compressed now."""
-        return self._current is None or getattr(_thread, "skipping", False)
+        return self._current is None or is_skipping()
 
     def _demand(self, x: Tensor, action: int, operators: Sequence[str], argument: int) -> Demand:
         """Of the operator that is saving x."""
