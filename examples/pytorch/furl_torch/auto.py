@@ -94,8 +94,8 @@ class Probe:
         """With each of WIDTHS. Errors that are right on average add up in squares. What a tensor takes off the
         gradient, because an operator is not linear in it, grows with the square of its error, and all tensors take it
         off the same: the square of a sum of n is at most n times the sum of the squares."""
-        harm, drift, *errors = (v if v < MOST_HARM else MOST_HARM for v in
-                                torch.stack([self.harm, self.drift, *self.errors]).tolist())
+        on_device = [v.to(self.harm.device) for v in (self.harm, self.drift, *self.errors)]
+        harm, drift, *errors = (v if v < MOST_HARM else MOST_HARM for v in torch.stack(on_device).tolist())
         now = errors[self._now]
         shares = [error / now if now > 0 else 0.0 for error in errors]
         return [Option(num_bytes, harm * share + (num_probes - 1) * drift * share ** 2)

@@ -140,12 +140,34 @@ def test_a_layer_that_runs_twice_has_bits_for_each_time(batch):
         def forward(self, x, y):
             return (self.layer(x)).sum() + 1e-4 * self.layer(y).sum()
 
-    model = nn.Sequential(nn.Identity(), Twice())[1]
+    model = Twice()
     x, y = batch[0][:2]
     context = compress_saved("auto", group=256)
     context.measure(lambda: model(x, y))
-    assert [bits for place, bits in context._auto._bits.items()] == [3, 1]
-    assert [place.ordinal for place in context._auto._bits] == [0, 1]
+    assert [(place.ordinal, bits) for place, bits in context._auto._bits.items()] == [(0, 3), (1, 1)]
+
+
+def test_an_outermost_module_that_is_called_twice_has_the_same_bits_both_times(batch):
+    """Its first call alone would have few, its second many."""
+    layer, other = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+    first, second, third = batch[0][:3]
+
+    def loss():
+        return 1e-6 * layer(first).sum() + layer(second).sum() + 1e-2 * other(third).sum()
+
+    def kept(context):
+        with context:
+            layer(first), layer(second)
+        both = context.stats().total.bytes_after
+        with context:
+            loss()
+        return both, context.stats().total.bytes_after
+
+    chosen, uniform = compress_saved("auto", group=256), compress_saved(2, group=256)
+    chosen.measure(loss)
+    (both, total), (_, most) = kept(chosen), kept(uniform)
+    assert bits_of(both) == 2 * 2 and total <= most
+    assert len(chosen._auto._bits) == 2
 
 
 def test_modules_that_no_measured_step_had_get_the_mean(batch):

@@ -96,25 +96,25 @@ def plot(points: list[Point], path: Path) -> None:
     from matplotlib import pyplot
 
     nets = list(dict.fromkeys(p.net for p in points))
-    figure, axes = pyplot.subplots(1, len(nets), figsize=(4.5 * len(nets), 3.6), squeeze=False)
+    figure, axes = pyplot.subplots(1, len(nets), figsize=(4.2 * len(nets), 3.4), squeeze=False)
     for axis, net in zip(axes[0], nets):
         for codec, colour in zip(CODECS, ("tab:blue", "tab:orange")):
             for is_auto in (False, True):
                 some = [p for p in points if (p.net, p.codec, p.is_auto) == (net, codec, is_auto)]
                 axis.plot([p.kept_bits for p in some], [p.error for p in some], "o-" if is_auto else "s--",
                           color=colour, markersize=4, linewidth=1,
-                          label=f"{codec}, {'bits by sensitivity' if is_auto else 'the same bits'}")
+                          label=codec + (", bits by sensitivity" if is_auto else ", the same bits"))
         axis.set(title=net, xlabel="bits kept per value", yscale="log")
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("squared error of the gradient\nover its squared norm")
     axes[0][0].legend(fontsize=7)
     figure.tight_layout()
-    figure.savefig(path, dpi=80)
+    figure.savefig(path, dpi=72, pil_kwargs={"optimize": True})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nets", nargs="+", choices=NETS, default=["resnet", "vit"])
+    parser.add_argument("--nets", nargs="+", choices=NETS, default=list(NETS))
     parser.add_argument("--steps", type=int, default=100, help="of training, without compression")
     parser.add_argument("--batch", type=int, default=64, help="images; and an eighth as many texts")
     parser.add_argument("--draws", type=int, default=8, help="of noise")
