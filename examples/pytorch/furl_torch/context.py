@@ -199,7 +199,8 @@ class compress_saved(saved_tensors_hooks):
 
     def _probe(self, auto: Automatic, kept: Saved, x: Tensor, action: int, operators: Sequence[str], argument: int,
                demand: Demand) -> None:
-        """Notes what x would be kept as with other bits."""
+        """Notes what x would be kept as with other bits. Not if it is logarithms: their errors are those of the
+        least probabilities, which do no harm."""
         codec = self._current
         demands = [demand] * len(WIDTHS)
         is_free = (codec is not None and codec is self._codec and action != saved.MASK and demand.classes is None

@@ -236,6 +236,24 @@ def test_a_tensor_of_two_operators_has_one_number_of_bits(batch):
             assert kept["first"].bytes_after == 0  # it is the same tensor
 
 
+def test_logarithms_keep_the_mean(batch):
+    layer = nn.Linear(WIDTH, 128)
+    labels = torch.randint(128, (ROWS, ))
+
+    def loss():
+        y = layer(batch[0][0])
+        return 1e-4 * F.cross_entropy(y, labels) + y.sum()
+
+    chosen, uniform = compress_saved("auto", mean_bits=6, model=layer), compress_saved(6, model=layer)
+    chosen.measure(loss)
+    kept = []
+    for context in (chosen, uniform):
+        with context:
+            loss()
+        kept.append(context.stats().modules["outside modules"].bytes_after)
+    assert kept[0] == kept[1] > ROWS * 128 * 6 / BITS_PER_BYTE
+
+
 def test_signs_and_masks_are_exact_while_it_measures():
     """Gradients of inputs go through ReLUs alone: no version of what is kept changes one."""
     model = nn.Sequential(nn.Linear(64, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1))
