@@ -160,7 +160,7 @@ class Automatic:
         leaves = [leaf for leaf in leaves_of(loss) if leaf.is_floating_point()]
 
         def gradients() -> list[Tensor]:
-            found = torch.autograd.grad(loss, leaves, retain_graph=True, allow_unused=True)
+            found = torch.autograd.grad(loss, leaves, retain_graph=True, allow_unused=True) if leaves else ()
             return [g if g.layout == torch.strided else g.to_dense() for g in found if g is not None]
 
         first = gradients()
@@ -197,7 +197,7 @@ def square_of(x: Tensor) -> Tensor:
 
 def total(terms: Iterable[Tensor], like: Tensor) -> Tensor:
     """Their sum, on the device of another tensor."""
-    return torch.stack([term.to(like.device) for term in terms]).sum()
+    return sum((term.to(like.device) for term in terms), torch.zeros((), dtype=torch.float64, device=like.device))
 
 
 def leaves_of(loss: Tensor) -> Iterator[Tensor]:
