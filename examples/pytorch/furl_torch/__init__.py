@@ -3,10 +3,11 @@
 """Saved activations in a few bits per value: see compress_saved."""
 
 from . import functional, modules
-from .context import Codec, compress_saved, skip
+from .codec import LEVELS, Codec, skip
+from .context import compress_saved
 from .meter import Count, LiveBytes, Stats
 from ._ops import ops
 from .noise import manual_seed
 
-__all__ = ["Codec", "Count", "LiveBytes", "Stats", "compress_saved", "functional",
+__all__ = ["Codec", "Count", "LEVELS", "LiveBytes", "Stats", "compress_saved", "functional",
            "manual_seed", "modules", "ops", "skip"]

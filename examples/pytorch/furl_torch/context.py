@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
-from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -16,78 +14,33 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from . import attention, graph, graph_blobs, policy, saved
 from ._ops import ops
+from .auto import WIDTHS, Automatic, automatic
+from .codec import Codec, Override, checked, is_skipping
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
 from .noise import next_key, start_graph_keys
 from .policy import Demand
 from .saved import Saved, SavedSigns, SavedView
 
-
-class Codec(NamedTuple):
-    """How values are compressed. An int in its place is its number of bits."""
-
-    bits: int = 2    # per value, 1 to 8
-    window: int = 8  # means of window x window cells of images are kept apart; 1: none
-    # ROTATED: codes of 1 to 4 bits are rotated where the operator forgives it. Or how many values share a
-    # minimum and a step, 32, 64, 128, 256, 512 or 1024: then no codes are rotated.
-    group: int = policy.ROTATED
-
-    def window_of(self, rank: int) -> list[int]:
-        """A width for each dimension: images (rank 4) and volumes (5) are pooled over their last
-        dimensions, everything else is not."""
-        if self.window == 1 or rank not in (4, 5):
-            return []
-        return [1, 1] + [self.window] * (rank - 2)
-
-
-Override = Union[Codec, int, None]
 BOUNDED_BITS = 8  # of outputs of softmax, sigmoid and tanh, whoever saves them
 AS_IS = Demand(policy.EXACT, [], 0)
 EXACTLY = Demand(policy.EXACT, [], 1)  # but packed, if it is zeros and one positive number
 MOST_DEMANDS = 10_000  # remembered; shapes may be endless
 LIMITS = {saved.BOUNDED: (0.0, 1.0), saved.SIGNED_BOUNDED: (-1.0, 1.0)}
 
-_thread = threading.local()
 
-
-@contextmanager
-def skip() -> Iterator[None]:
-    """What this thread saves inside passes through, whatever compress_saved is on."""
-    before = getattr(_thread, "skipping", False)
-    _thread.skipping = True
-    try:
-        yield
-    finally:
-        _thread.skipping = before
-
-
-def _checked(codec: Override) -> Optional[Codec]:
-    """The codec, if torch.ops.furl.compress would take it."""
-    if codec is None:
-        return None
-    codec = Codec(bits=codec) if isinstance(codec, int) else codec
-    if codec.window < 1:
-        raise ValueError(f"window is {codec.window}: must be at least 1")
-    if codec.group < 0:
-        raise ValueError(f"group is {codec.group}: must not be negative")
-    for rank in (1, 4):
-        x = torch.empty([1] * rank, device="meta")
-        try:
-            ops.compress(x, codec.bits, codec.window_of(rank), codec.group or policy.GROUP, 0, 0)
-        except RuntimeError as refused:
-            raise ValueError(str(refused).splitlines()[0]) from None
-    return codec
-
-
-def _with_settings(kind: type, bits: int, window: int, group: int, overrides: Any, model: Any,
-                   min_elements: int) -> Any:
-    return kind(bits, window, group=group, overrides=overrides, model=model, min_elements=min_elements)
+def _with_settings(kind: type, bits: Union[int, str], window: int, settings: dict[str, Any]) -> Any:
+    return kind(bits, window, **settings)
 
 
 class compress_saved(saved_tensors_hooks):
     """Inside `with compress_saved(): ...`, what autograd saves for the backward pass is compressed.
 
-    bits, window, group: see Codec.
+    bits, window, group: see Codec. bits="auto" gives each tensor bits of its own, as measure() finds them: with all
+        policies and overrides in force, and no more bytes in all than with mean_bits (1 to 8, by default 2; it may
+        be a fraction) for every tensor. Tensors that no measured step had, and those in compiled functions, have
+        mean_bits, rounded down. A tensor is the same from step to step if the same operator saves it in the same
+        module, as the first, second ... time in one call of the outermost module.
     overrides: another Codec, a number of bits, or None, which lets tensors pass,
         for a module type or a pattern of module names ("blocks.*.attn"), and what such modules call: in
             place of the context's codec. What the policy's table asks for still holds. The innermost
@@ -100,14 +53,17 @@ class compress_saved(saved_tensors_hooks):
     inside or after the `with`.
     """
 
-    def __init__(self, bits: int = 2, window: int = 8, *, group: int = policy.ROTATED,
-                 overrides: Optional[Mapping[Union[type, str], Override]] = None,
+    def __init__(self, bits: Union[int, str] = 2, window: int = 8, *, group: int = policy.ROTATED,
+                 mean_bits: Optional[float] = None, overrides: Optional[Mapping[Union[type, str], Override]] = None,
                  model: Optional[nn.Module] = None, min_elements: int = 1024) -> None:
         hook = graph.Hook if graph.CAN_TRACE else (lambda function: function)
         super().__init__(hook(self._save), hook(self._restore))
-        self._settings = (bits, window, group, overrides, model, min_elements)
-        self._codec = _checked(Codec(bits, window, group))
-        given = {k: _checked(c) for k, c in (overrides or {}).items()}
+        self._settings = bits, window, {"group": group, "mean_bits": mean_bits, "overrides": overrides, "model": model,
+                                        "min_elements": min_elements}
+        self._auto = automatic(bits, mean_bits)
+        fixed_bits: Any = bits if self._auto is None else int(self._auto.mean_bits)
+        self._codec = checked(Codec(fixed_bits, window, group))
+        given = {k: checked(c) for k, c in (overrides or {}).items()}
         self._operators = {k: c for k, c in given.items() if isinstance(k, str) and "::" in k}
         self._patterns = {k: c for k, c in given.items()
                           if isinstance(k, str) and k not in self._operators}
@@ -135,6 +91,23 @@ class compress_saved(saved_tensors_hooks):
     def stats(self) -> Stats:
         """Of what was saved since the context was last entered."""
         return self._stats
+
+    def measure(self, loss_of_step: Callable[[], Tensor]) -> None:
+        """With bits="auto": chooses the bits of every tensor anew, by what its error does to the gradient.
+
+        loss_of_step: runs the forward pass of a step and returns its loss, a scalar. It is called once, in this
+            context. What it saves takes about three times the bytes of other steps: its batch may be smaller.
+
+        To be called outside of the `with`, at the first step and then every few hundred. It runs a backward pass for
+        each tensor that it can choose for. Gradients of parameters and torch's generators are left as they were;
+        running statistics of batch norm see one batch more. With DistributedDataParallel, loss_of_step calls the
+        module inside, and every process has bits of its own.
+        """
+        if self._auto is None:
+            raise RuntimeError(f"bits is {self._settings[0]}: only a context with bits='auto' measures")
+        if self._watch.is_on:
+            raise RuntimeError("this compress_saved is on: measure() is called outside of its `with`")
+        self._auto.measure(self, loss_of_step)
 
     def __enter__(self) -> "compress_saved":  # type: ignore[override,unused-ignore]
         if self._watch.is_on:
@@ -180,6 +153,8 @@ class compress_saved(saved_tensors_hooks):
                 self._current = found[0]
                 break
         self._count = self._stats.modules.setdefault(self._watch.name(), Count())
+        if self._auto is not None and not self._watch.stack:
+            self._auto.start_pass()
 
     def _override_of(self, module: nn.Module) -> list[Optional[Codec]]:
         """One, or none."""
@@ -216,13 +191,27 @@ class compress_saved(saved_tensors_hooks):
             joined = kept.demand.joined(demand)
             if joined != kept.demand:
                 kept.replace(*self._keep(x, action, joined))
+        if self._auto is not None and self._auto.is_measuring:
+            self._probe(self._auto, kept, x, action, operators, argument, demand)
         if number and demand.signs:
             return SavedSigns(x, kept)
         return kept if not number or (kept.size, kept.stride) == (x.shape, x.stride()) else SavedView(x, kept)
 
+    def _probe(self, auto: Automatic, kept: Saved, x: Tensor, action: int, operators: Sequence[str], argument: int,
+               demand: Demand) -> None:
+        """Notes what x would be kept as with other bits. Not if it is logarithms: their errors are those of the
+        least probabilities, which do no harm."""
+        codec = self._current
+        demands = [demand] * len(WIDTHS)
+        is_free = (codec is not None and codec is self._codec and action != saved.MASK and demand.classes is None
+                   and 0 < demand.bits < policy.EXACT)
+        if codec is not None and is_free:
+            demands = [self._demand_by(operators, argument, x, action, codec._replace(bits=b)) for b in WIDTHS]
+        auto.note(kept, x, demands, is_free, lambda wanted: self._keep(x, action, wanted)[0])
+
     def _passes(self) -> bool:
         """Whether nothing is to be compressed now."""
-        return self._current is None or getattr(_thread, "skipping", False)
+        return self._current is None or is_skipping()
 
     def _demand(self, x: Tensor, action: int, operators: Sequence[str], argument: int) -> Demand:
         """Of the operator that is saving x."""
@@ -231,6 +220,8 @@ class compress_saved(saved_tensors_hooks):
         codec = self._current
         if codec is None or action < saved.VALUES or self._passes():
             return AS_IS
+        if self._auto is not None and codec is self._codec:
+            codec = codec._replace(bits=self._auto.bits_at(self._watch.stack, operators, argument))
         if action == saved.MASK:
             return policy.Demand(1, [], codec.group)
         if action == saved.LOGARITHMS:  # depends on more than the names
