@@ -3,7 +3,8 @@
 """Saved activations in a few bits per value: see compress_saved."""
 
 from . import functional, modules
-from .context import Codec, compress_saved, skip
+from .codec import Codec
+from .context import compress_saved, skip
 from .meter import Count, LiveBytes, Stats
 from ._ops import ops
 from .noise import manual_seed

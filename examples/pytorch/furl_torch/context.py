@@ -8,7 +8,7 @@ import threading
 import weakref
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -16,31 +16,15 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from . import attention, graph, graph_blobs, policy, saved
 from ._ops import ops
+from .codec import Codec, Override, checked
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
 from .noise import next_key, start_graph_keys
+from .offload import HostMemory
 from .policy import Demand
 from .saved import Saved, SavedSigns, SavedView
 
 
-class Codec(NamedTuple):
-    """How values are compressed. An int in its place is its number of bits."""
-
-    bits: int = 2    # per value, 1 to 8
-    window: int = 8  # means of window x window cells of images are kept apart; 1: none
-    # ROTATED: codes of 1 to 4 bits are rotated where the operator forgives it. Or how many values share a
-    # minimum and a step, 32, 64, 128, 256, 512 or 1024: then no codes are rotated.
-    group: int = policy.ROTATED
-
-    def window_of(self, rank: int) -> list[int]:
-        """A width for each dimension: images (rank 4) and volumes (5) are pooled over their last
-        dimensions, everything else is not."""
-        if self.window == 1 or rank not in (4, 5):
-            return []
-        return [1, 1] + [self.window] * (rank - 2)
-
-
-Override = Union[Codec, int, None]
 BOUNDED_BITS = 8  # of outputs of softmax, sigmoid and tanh, whoever saves them
 AS_IS = Demand(policy.EXACT, [], 0)
 EXACTLY = Demand(policy.EXACT, [], 1)  # but packed, if it is zeros and one positive number
@@ -61,27 +45,9 @@ def skip() -> Iterator[None]:
         _thread.skipping = before
 
 
-def _checked(codec: Override) -> Optional[Codec]:
-    """The codec, if torch.ops.furl.compress would take it."""
-    if codec is None:
-        return None
-    codec = Codec(bits=codec) if isinstance(codec, int) else codec
-    if codec.window < 1:
-        raise ValueError(f"window is {codec.window}: must be at least 1")
-    if codec.group < 0:
-        raise ValueError(f"group is {codec.group}: must not be negative")
-    for rank in (1, 4):
-        x = torch.empty([1] * rank, device="meta")
-        try:
-            ops.compress(x, codec.bits, codec.window_of(rank), codec.group or policy.GROUP, 0, 0)
-        except RuntimeError as refused:
-            raise ValueError(str(refused).splitlines()[0]) from None
-    return codec
-
-
 def _with_settings(kind: type, bits: int, window: int, group: int, overrides: Any, model: Any,
-                   min_elements: int) -> Any:
-    return kind(bits, window, group=group, overrides=overrides, model=model, min_elements=min_elements)
+                   min_elements: int, offload: bool) -> Any:
+    return kind(bits, window, group=group, overrides=overrides, model=model, min_elements=min_elements, offload=offload)
 
 
 class compress_saved(saved_tensors_hooks):
@@ -95,6 +61,8 @@ class compress_saved(saved_tensors_hooks):
         for an operator ("aten::mul"): in place of its line of the table, and in every module.
     model: names its modules, for patterns and in stats(); otherwise these are called by their classes.
     min_elements: smaller tensors pass.
+    offload: what is compressed is kept in host memory, pinned where the tensors are on a GPU, to and from which it is
+        copied beside the computation; what passes stays where it is. Nothing changes in compiled functions.
 
     One object serves one thread at a time, and any number of steps. The backward pass may come
     inside or after the `with`.
@@ -102,12 +70,12 @@ class compress_saved(saved_tensors_hooks):
 
     def __init__(self, bits: int = 2, window: int = 8, *, group: int = policy.ROTATED,
                  overrides: Optional[Mapping[Union[type, str], Override]] = None,
-                 model: Optional[nn.Module] = None, min_elements: int = 1024) -> None:
+                 model: Optional[nn.Module] = None, min_elements: int = 1024, offload: bool = False) -> None:
         hook = graph.Hook if graph.CAN_TRACE else (lambda function: function)
         super().__init__(hook(self._save), hook(self._restore))
-        self._settings = (bits, window, group, overrides, model, min_elements)
-        self._codec = _checked(Codec(bits, window, group))
-        given = {k: _checked(c) for k, c in (overrides or {}).items()}
+        self.settings = (bits, window, group, overrides, model, min_elements, offload)
+        self._codec = checked(Codec(bits, window, group))
+        given = {k: checked(c) for k, c in (overrides or {}).items()}
         self._operators = {k: c for k, c in given.items() if isinstance(k, str) and "::" in k}
         self._patterns = {k: c for k, c in given.items()
                           if isinstance(k, str) and k not in self._operators}
@@ -127,10 +95,11 @@ class compress_saved(saved_tensors_hooks):
         self._demands: dict[tuple[Any, ...], Demand] = {}  # of what was saved before
         self._recipes: dict[Any, Optional[graph.Recipe]] = {}  # of what compiled graphs save
         self.live = LiveBytes()
+        self._host = HostMemory(self.live) if offload else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies, pickled ones too, have the settings alone: no counts, and they are off."""
-        return _with_settings, (type(self), *self._settings)
+        return _with_settings, (type(self), *self.settings)
 
     def stats(self) -> Stats:
         """Of what was saved since the context was last entered."""
@@ -273,6 +242,12 @@ class compress_saved(saved_tensors_hooks):
 
     def _keep(self, x: Tensor, action: int, demand: Demand) -> tuple[saved.Content, Demand]:
         """What to keep, and the demand that it satisfies."""
+        content, demand = self._content(x, action, demand)
+        if self._host is not None and isinstance(content, saved.SavedBlob):
+            content.send_to(self._host)
+        return content, demand
+
+    def _content(self, x: Tensor, action: int, demand: Demand) -> tuple[saved.Content, Demand]:
         if action == saved.KEEP and x.dtype == torch.int64 and not self._passes():
             packed = saved.save_indices(x)
             if packed is not None:
