@@ -3,11 +3,12 @@
 """Saved activations in a few bits per value: see compress_saved."""
 
 from . import functional, modules
+from .checkpoints import checkpoint, checkpoint_layers
 from .codec import Codec
 from .context import compress_saved, skip
 from .meter import Count, LiveBytes, Stats
 from ._ops import ops
 from .noise import manual_seed
 
-__all__ = ["Codec", "Count", "LiveBytes", "Stats", "compress_saved", "functional",
+__all__ = ["Codec", "Count", "LiveBytes", "Stats", "checkpoint", "checkpoint_layers", "compress_saved", "functional",
            "manual_seed", "modules", "ops", "skip"]

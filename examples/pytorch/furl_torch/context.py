@@ -45,9 +45,19 @@ def skip() -> Iterator[None]:
         _thread.skipping = before
 
 
-def _with_settings(kind: type, bits: int, window: int, group: int, overrides: Any, model: Any,
-                   min_elements: int, offload: bool) -> Any:
-    return kind(bits, window, group=group, overrides=overrides, model=model, min_elements=min_elements, offload=offload)
+def is_skipping() -> bool:
+    """Whether this thread is inside skip()."""
+    return getattr(_thread, "skipping", False)
+
+
+def running() -> Optional["compress_saved"]:
+    """The innermost context that is on in this thread."""
+    contexts = getattr(_thread, "contexts", None)
+    return contexts[-1] if contexts else None
+
+
+def _with_settings(kind: type, settings: dict[str, Any]) -> Any:
+    return kind(**settings)
 
 
 class compress_saved(saved_tensors_hooks):
@@ -73,7 +83,8 @@ class compress_saved(saved_tensors_hooks):
                  model: Optional[nn.Module] = None, min_elements: int = 1024, offload: bool = False) -> None:
         hook = graph.Hook if graph.CAN_TRACE else (lambda function: function)
         super().__init__(hook(self._save), hook(self._restore))
-        self.settings = (bits, window, group, overrides, model, min_elements, offload)
+        self.settings = {"bits": bits, "window": window, "group": group, "overrides": overrides, "model": model,
+                         "min_elements": min_elements, "offload": offload}
         self._codec = checked(Codec(bits, window, group))
         given = {k: checked(c) for k, c in (overrides or {}).items()}
         self._operators = {k: c for k, c in given.items() if isinstance(k, str) and "::" in k}
@@ -99,7 +110,7 @@ class compress_saved(saved_tensors_hooks):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies, pickled ones too, have the settings alone: no counts, and they are off."""
-        return _with_settings, (type(self), *self.settings)
+        return _with_settings, (type(self), self.settings)
 
     def stats(self) -> Stats:
         """Of what was saved since the context was last entered."""
@@ -109,6 +120,7 @@ class compress_saved(saved_tensors_hooks):
         if self._watch.is_on:
             raise RuntimeError("this compress_saved is already on: make another one")
         super().__enter__()
+        _thread.contexts = [*getattr(_thread, "contexts", ()), self]
         self._stats = Stats()
         graph.start()
         start_graph_keys()
@@ -121,7 +133,21 @@ class compress_saved(saved_tensors_hooks):
         ops.watch_operators(False)
         self._watch.stop()
         graph.stop()
+        _thread.contexts.remove(self)
         super().__exit__(*exception)
+
+    def keep(self, x: Tensor, operator: str) -> Union[Saved, SavedView]:
+        """x, as this operator of the table wants it, whether the context is on or not."""
+        return self._kept(x, [operator], 0)
+
+    def modules(self) -> Sequence[nn.Module]:
+        """Those that are running now, outermost first."""
+        return tuple(self._watch.stack)
+
+    def enter_modules(self, modules: Sequence[nn.Module]) -> None:
+        """As if these were running, from now until the context ends."""
+        self._watch.stack.extend(modules)
+        self._choose()
 
     def _save(self, x: Tensor) -> Any:
         traced = graph.traced_node()
@@ -191,7 +217,7 @@ class compress_saved(saved_tensors_hooks):
 
     def _passes(self) -> bool:
         """Whether nothing is to be compressed now."""
-        return self._current is None or getattr(_thread, "skipping", False)
+        return self._current is None or is_skipping()
 
     def _demand(self, x: Tensor, action: int, operators: Sequence[str], argument: int) -> Demand:
         """Of the operator that is saving x."""
