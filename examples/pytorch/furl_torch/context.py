@@ -83,8 +83,8 @@ class compress_saved(saved_tensors_hooks):
                  model: Optional[nn.Module] = None, min_elements: int = 1024, offload: bool = False) -> None:
         hook = graph.Hook if graph.CAN_TRACE else (lambda function: function)
         super().__init__(hook(self._save), hook(self._restore))
-        self.settings = {"bits": bits, "window": window, "group": group, "overrides": overrides, "model": model,
-                         "min_elements": min_elements, "offload": offload}
+        self.settings: dict[str, Any] = {"bits": bits, "window": window, "group": group, "overrides": overrides,
+                                         "model": model, "min_elements": min_elements, "offload": offload}
         self._codec = checked(Codec(bits, window, group))
         given = {k: checked(c) for k, c in (overrides or {}).items()}
         self._operators = {k: c for k, c in given.items() if isinstance(k, str) and "::" in k}

@@ -24,7 +24,8 @@ class Copies:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._stream: Any = torch.cuda.Stream(device) if device.type == "cuda" else None
+        make: Any = torch.cuda.Stream
+        self._stream = make(device) if device.type == "cuda" else None
 
     def start(self, tensors: Sequence[Tensor], to_host: bool) -> tuple[Sequence[Tensor], Any]:
         """The copies, and the event with which they are complete."""
@@ -37,9 +38,7 @@ class Copies:
         with torch.cuda.stream(self._stream):
             for copy, t in zip(copies, tensors):
                 copy.copy_(t, non_blocking=True)
-            event = torch.cuda.Event()
-            event.record(self._stream)
-        return copies, event
+        return copies, self._stream.record_event()
 
     def wait(self, event: Any) -> None:
         """What the current stream does from now on comes after the event. The host does not wait."""

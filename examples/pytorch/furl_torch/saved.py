@@ -189,7 +189,9 @@ class SavedSigns(SavedView):
     def restore(self) -> Tensor:
         """The tensor, or 1 in place of what is above 0 and 0 in place of the rest."""
         content = self.saved.content
-        signs = content.signs() if isinstance(content, SavedBlob) else None
+        if not isinstance(content, SavedBlob):
+            return super().restore()
+        signs = content.signs()
         if signs is None:
             return super().restore()
         y = ops.unpack_levels(signs, content.size, content.stride, content.dtype, 1.0)
