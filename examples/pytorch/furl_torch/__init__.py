@@ -6,9 +6,11 @@ from . import functional, modules
 from .checkpoints import checkpoint, checkpoint_layers
 from .codec import Codec
 from .context import compress_saved, skip
+from .estimate import Estimate, estimate
 from .meter import Count, LiveBytes, Stats
 from ._ops import ops
 from .noise import manual_seed
 
-__all__ = ["Codec", "Count", "LiveBytes", "Stats", "checkpoint", "checkpoint_layers", "compress_saved", "functional",
+__all__ = ["Codec", "Count", "Estimate", "LiveBytes", "Stats", "checkpoint", "checkpoint_layers", "compress_saved",
+           "estimate", "functional",
            "manual_seed", "modules", "ops", "skip"]
