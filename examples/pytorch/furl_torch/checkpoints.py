@@ -36,11 +36,6 @@ class _Origin(torch.autograd.Function):
         return None, None
 
 
-def _not_a_leaf(x: Tensor) -> Tensor:
-    with torch.enable_grad():
-        return _Origin.apply(torch.empty(0, requires_grad=True), x)
-
-
 class _Recorder(compress_saved):
     """A context with the settings and the live bytes of another, which lists what is saved while it is on."""
 
@@ -60,11 +55,15 @@ class _Input:
 
     def __init__(self, context: compress_saved, x: Tensor) -> None:
         self._has_gradient = x.requires_grad
-        self._kept = context.keep(_not_a_leaf(x) if x.requires_grad and x.is_leaf else x, OPERATOR)
+        self._kept = context.keep(x, OPERATOR)
 
     def restore(self) -> Tensor:
+        """For the second run."""
         x = self._kept.restore()
-        return _not_a_leaf(x) if self._has_gradient else x
+        if not self._has_gradient:
+            return x
+        with torch.enable_grad():
+            return _Origin.apply(torch.empty(0, requires_grad=True), x)
 
 
 class _Region:
@@ -81,7 +80,8 @@ class _Region:
         self._autocast = _autocast_of(tensors)
         self._generators = torch.get_rng_state(), get_device_states(*tensors)
         self._keys: list[tuple[int, int]] = []
-        self._leaves = [_Input(self._context, x) if isinstance(x, Tensor) and not isinstance(x, nn.Parameter) else x
+        # Leaves that have a gradient, as parameters have, are in the graph anyway.
+        self._leaves = [_Input(self._context, x) if isinstance(x, Tensor) and not (x.is_leaf and x.requires_grad) else x
                         for x in leaves]
         self._num_saved = 0
         self._kept: dict[int, Kept] = {}  # what was saved when it ran again, until it is asked for
@@ -155,7 +155,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     All that is kept is the tensors among the arguments, in lists, tuples and dicts, too: those that have a gradient
     in 8 bits in groups that end with a token, as `overrides={"furl::checkpoint": Codec(...)}` of compress_saved may
-    change; others as any operator's. Parameters and what is no tensor are kept as they are.
+    change; others as any operator's. Leaves that have a gradient and what is no tensor are kept as they are.
 
     The compress_saved that is on compresses what the second run saves as well, so that no region is ever there in
     full; its `live` counts both. Where none is on, only inputs are compressed.

@@ -116,8 +116,13 @@ class compress_saved(saved_tensors_hooks):
         """Of what was saved since the context was last entered."""
         return self._stats
 
+    @property
+    def is_on(self) -> bool:
+        """Whether it has been entered and not been left."""
+        return self._watch.is_on
+
     def __enter__(self) -> "compress_saved":  # type: ignore[override,unused-ignore]
-        if self._watch.is_on:
+        if self.is_on:
             raise RuntimeError("this compress_saved is already on: make another one")
         super().__enter__()
         _thread.contexts = [*getattr(_thread, "contexts", ()), self]
