@@ -12,6 +12,8 @@ from torch.nn import functional as F
 
 import furl_torch
 from furl_torch import Codec, checkpoint, compress_saved, skip
+from furl_torch.examine import allocated, kept_by
+from furl_torch.subjects import Wanted, subject_of
 from support import values
 
 WIDTH = 128
@@ -246,3 +248,27 @@ def test_models_of_transformers(name):
     assert F.cosine_similarity(step(context), exact, 0) > 0.999
     inputs = 4 * (2 * 64 * 128 + 128 * 8)
     assert inputs < context.stats().total.bytes_after < inputs + 700_000  # what the head and the loss save
+
+
+@pytest.mark.host_only
+@pytest.mark.skipif(not allocated(torch.device("cpu")), reason="the C library does not count what is allocated")
+@pytest.mark.parametrize("checkpoints", [False, True])
+def test_what_lora_keeps_is_counted_to_the_last_byte(checkpoints):
+    pytest.importorskip("transformers")
+    peft = pytest.importorskip("peft")
+    settings = {"num_hidden_layers": 2, "hidden_size": 256, "intermediate_size": 688, "num_attention_heads": 4,
+                "num_key_value_heads": 4, "vocab_size": 500}
+    model, draw = subject_of("transformers:llama", Wanted(batch=8, length=256, settings=settings))
+    lora = peft.get_peft_model(model, peft.LoraConfig(r=8, target_modules="all-linear")).train()
+    size = 8 * 256 * 256 * 4
+    others = 2 * 256 * 64 * 4  # sines and cosines of places
+    if checkpoints:
+        lora.gradient_checkpointing_enable({"use_reentrant": False})
+        furl_torch.checkpoint_layers(lora)
+        others += size  # the first layer's input, a leaf
+    context = compress_saved(2)
+    kept = kept_by(draw(), torch.device("cpu"), context)
+    counted = context.stats().total.bytes_after
+    nodes_and_hooks = 110_000 * 2  # of a layer, whose graph the allocator counts, too
+    assert counted + others <= kept < counted + others + nodes_and_hooks + 100_000
+    assert counted < (10 if checkpoints else 25) * size / 8
