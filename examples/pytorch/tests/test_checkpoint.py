@@ -107,10 +107,10 @@ def test_bits_of_inputs_can_be_chosen():
     for name, override in (("8", {}), ("4", {"furl::checkpoint": Codec(4, 1, 128)}), ("none", {"furl::checkpoint": None})):
         context = compress_saved(overrides=override)
         with context:
-            checkpoint(block, x.clone().requires_grad_() * 1)
+            checkpoint(block, x.clone().requires_grad_() + 0)
         gc.collect()
         with context:
-            y = checkpoint(block, x.clone().requires_grad_() * 1)
+            y = checkpoint(block, x.clone().requires_grad_() + 0)
         kept[name] = context.live.now
         del y
     assert kept == {"8": x.numel() + 256 * 4, "4": x.numel() // 2 + 256 * 4, "none": x.numel() * 4}
@@ -253,7 +253,7 @@ def test_models_of_transformers(name):
 @pytest.mark.host_only
 @pytest.mark.skipif(not allocated(torch.device("cpu")), reason="the C library does not count what is allocated")
 @pytest.mark.parametrize("checkpoints", [False, True])
-def test_what_lora_keeps_is_counted_to_the_last_byte(checkpoints):
+def test_what_lora_keeps_is_counted(checkpoints):
     pytest.importorskip("transformers")
     peft = pytest.importorskip("peft")
     settings = {"num_hidden_layers": 2, "hidden_size": 256, "intermediate_size": 688, "num_attention_heads": 4,
@@ -261,14 +261,14 @@ def test_what_lora_keeps_is_counted_to_the_last_byte(checkpoints):
     model, draw = subject_of("transformers:llama", Wanted(batch=8, length=256, settings=settings))
     lora = peft.get_peft_model(model, peft.LoraConfig(r=8, target_modules="all-linear")).train()
     size = 8 * 256 * 256 * 4
-    others = 2 * 256 * 64 * 4  # sines and cosines of places
+    uncounted = 0
     if checkpoints:
         lora.gradient_checkpointing_enable({"use_reentrant": False})
         furl_torch.checkpoint_layers(lora)
-        others += size  # the first layer's input, a leaf
+        uncounted = size + 2 * 256 * 64 * 4  # the first layer's input, a leaf; sines and cosines, an argument by name
     context = compress_saved(2)
     kept = kept_by(draw(), torch.device("cpu"), context)
     counted = context.stats().total.bytes_after
-    nodes_and_hooks = 110_000 * 2  # of a layer, whose graph the allocator counts, too
-    assert counted + others <= kept < counted + others + nodes_and_hooks + 100_000
-    assert counted < (10 if checkpoints else 25) * size / 8
+    # The allocator counts the nodes of the graph, too: 0.1 MB for each layer with its LoRA.
+    assert 0 <= kept - counted - uncounted < 2 * 110_000
+    assert counted < (5 if checkpoints else 32) * size / 8
