@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory and throughput of models with nothing, checkpoints, save_on_cpu, autocast, furl, and several of them together:
 
-    python benchmarks/memory_and_speed.py                                # tiny models, seconds on a CPU
+    python benchmarks/memory_and_speed.py            # tiny models, seconds on a CPU
     python benchmarks/memory_and_speed.py torchvision:resnet50 transformers:gpt2 --image-size 224 --length 1024 \\
         --batches 16 32 64 128 256 --steps 20 --device cuda --plot figure.png
 
-Each step is a forward and a backward pass and one of SGD. "kept" is what the forward pass leaves allocated for the backward
-pass, by the count of the allocator, on a GPU of its memory alone; "peak" is the most that is allocated in a step, where a
-GPU counts it. Seconds are medians, on a CPU of the processor.
+Each step is a forward and a backward pass and one of SGD. "kept" is what the forward pass leaves allocated for the
+backward pass, by the count of the allocator, on a GPU of its memory alone; "peak" is the most that is allocated in a
+step, where a GPU counts it. Seconds are medians, on a CPU of the processor.
 """
 
 from __future__ import annotations
@@ -209,7 +209,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> list[Result]:
     a = parser.parse_args(arguments)
     results: list[Result] = []
     for spec in a.models:
-        print(f"{spec + ', ' + a.device:36} {'batch':>5} {'kept, MB':>10} {'ratio':>7} {'peak, MB':>10} {'examples/s':>12}")
+        print(f"{spec + ', ' + a.device:36} {'batch':>5} {'kept, MB':>10} {'ratio':>7} {'peak, MB':>10} "
+              f"{'examples/s':>12}")
         for batch in a.batches:
             plain = None
             for name in a.methods:

@@ -111,7 +111,7 @@ class _Region:
         kept, recorder.kept = recorder.kept, []  # it lives until the garbage collector comes
         if len(kept) != self._num_saved:
             raise RuntimeError(f"a checkpoint saved {self._num_saved} tensors at first and {len(kept)} when it was run "
-                               "again: what it runs must do the same every time")
+                               "again: what it runs must do the same every time, and must not be compiled")
         return kept
 
     @contextmanager
@@ -150,6 +150,13 @@ def _autocast_of(tensors: Sequence[Tensor]) -> Callable[[], ContextManager[Any]]
     return lambda: torch.autocast(device, dtype=dtype, enabled=enabled)
 
 
+def _eagerly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, which the compiler does not look into."""
+    disable: Any = getattr(getattr(torch, "compiler", None), "disable", None)
+    return function if disable is None else disable(function)
+
+
+@_eagerly
 def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """function(*args, **kwargs), which is run again in the backward pass rather than that what it saves is kept.
 
@@ -163,7 +170,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Random numbers, of torch and of furl_torch.functional, are the same in both runs, and so is autocast. The gradient
     is that of the restored inputs. Where use_reentrant=False of torch's checkpoint can be used, this can: with
     autograd.grad, twice, without an input that has a gradient. It does not stop early. Calls may be nested; those
-    inside keep their inputs, too. Inside compiled functions use torch's.
+    inside keep their inputs, too. The function must not be a compiled one: for these, and to be compiled, use torch's.
     """
     if not torch.is_grad_enabled():
         return function(*args, **kwargs)

@@ -124,7 +124,8 @@ def _on_meta(x: Any) -> Any:
         if not isinstance(t, Tensor):
             return t
         like = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
-        return nn.Parameter(like, t.requires_grad) if isinstance(t, nn.Parameter) else like.requires_grad_(t.requires_grad)
+        is_parameter = isinstance(t, nn.Parameter)
+        return nn.Parameter(like, t.requires_grad) if is_parameter else like.requires_grad_(t.requires_grad)
 
     return tree_map(of_one, x)
 

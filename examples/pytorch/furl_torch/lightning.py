@@ -13,7 +13,7 @@ _lightning: Any = importlib.import_module("lightning.pytorch")
 
 
 class CompressSaved(_lightning.Callback):  # type: ignore[misc,unused-ignore]
-    """Surrounds every batch of training with compress_saved(**settings): Trainer(..., callbacks=[CompressSaved(bits=2)]).
+    """Surrounds every batch of training with compress_saved(**settings): Trainer(callbacks=[CompressSaved(bits=2)]).
     Its `context` has stats() of the last batch."""
 
     def __init__(self, **settings: Any) -> None:

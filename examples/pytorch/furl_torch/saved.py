@@ -62,7 +62,8 @@ class SavedCast:
 class SavedBlob:
     """A tensor that `unpack` makes of a blob, and of what else is kept with it."""
 
-    __slots__ = ("_tensors", "_parcel", "_signs", "has_mask", "device", "size", "stride", "dtype", "num_bytes", "unpack")
+    __slots__ = ("_tensors", "_parcel", "_signs", "has_mask", "device", "size", "stride", "dtype", "num_bytes",
+                 "unpack")
 
     def __init__(self, x: Tensor, tensors: Sequence[Tensor], unpack: Callable[..., Tensor],
                  signs: Optional[int] = None, has_mask: bool = False) -> None:

@@ -98,5 +98,5 @@ def test_trainer_of_lightning(tmp_path):
 
 
 def test_the_package_imports_neither():
-    code = "import sys, furl_torch; print(sorted({'transformers', 'lightning', 'accelerate', 'peft'} & set(sys.modules)))"
+    code = "import sys, furl_torch; print(sorted({'transformers', 'lightning', 'peft'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"

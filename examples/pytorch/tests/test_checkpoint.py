@@ -80,7 +80,7 @@ def test_inputs_are_kept_in_8_bits_and_what_runs_again_is_compressed():
     boundary = x.numel() * (1 + 4 / 128)  # codes, and a minimum and a step for each token
     assert kept <= 6 * boundary + x.numel() * 4  # and the square's input
     assert kept < kept_plain / 2
-    # One region is there again, with what the backward pass is reading: much less than one block that is not compressed.
+    # One region is there again, with what the backward pass reads: much less than a block that is not compressed.
     one_block = 30 * x.numel() * 4
     assert peak < kept + one_block / 2
     for g, least in ((folded, 0.9), (gradient, 0.9)):
@@ -104,8 +104,8 @@ def test_what_ran_again_is_not_kept_for_another_backward_pass():
 def test_bits_of_inputs_can_be_chosen():
     block, x = Block(), torch.randn(4, 64, WIDTH)
     kept = {}
-    for name, override in (("8", {}), ("4", {"furl::checkpoint": Codec(4, 1, 128)}), ("none", {"furl::checkpoint": None})):
-        context = compress_saved(overrides=override)
+    for name, codec in (("8", Codec(8, 1, 128)), ("4", Codec(4, 1, 128)), ("none", None)):
+        context = compress_saved(overrides={} if name == "8" else {"furl::checkpoint": codec})
         with context:
             checkpoint(block, x.clone().requires_grad_() + 0)
         gc.collect()

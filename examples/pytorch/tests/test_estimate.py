@@ -96,9 +96,9 @@ def test_tables_of_the_papers(wide, batch, normal, division, actnn):
     # Without compression nothing is left to choice. The table has two digits, and at batch 64 it has 0.02 GiB more.
     if normal:
         assert normal - 0.021 <= before <= normal + 0.005
-    # By the papers' rules the tensors of the plan take less than the programs allocated by up to 0.9 % and 0.014 GiB, of
-    # which 0.005 are the rounding of the table; what the programs allocate besides is not known. ActNN's bytes are those
-    # of pairs in f32; with pairs in bf16 they would be 5 % less than the table.
+    # By the papers' rules the tensors of the plan take less than the programs allocated by up to 0.9 % and 0.014 GiB,
+    # of which 0.005 are the rounding of the table; what the programs allocate besides is not known. ActNN's bytes are
+    # those of pairs in f32; with pairs in bf16 they would be 5 % less than the table.
     tensors = plan.plans["codec"].tensors
     for bits_of, published in ((by_division, division), (by_actnn, actnn)):
         ours = sum(of_paper(tensors, bits_of).values()) / GIB
@@ -126,8 +126,9 @@ def test_why_furl_keeps_less_than_the_papers(wide, codec, bits_of, pair_bits, to
     assert ours["places"] == pytest.approx(theirs["places"] / 2, rel=0.001)
     # The inputs of the four blocks that two convolutions read, kept once.
     assert twice / GIB == pytest.approx(0.107, abs=0.007)
-    # The rest is what the papers keep. ActNN's codec is the same here, but for its pairs in bf16. With means, furl spends
-    # 5 % more than DIVISION: planes of 28 x 28 and 14 x 14 have means at their edges, too, and pairs are of 256 values.
+    # The rest is what the papers keep. ActNN's codec is the same here, but for its pairs in bf16. With means, furl
+    # spends 5 % more than DIVISION: planes of 28 x 28 and 14 x 14 have means at their edges, too, and pairs are of 256
+    # values.
     rest = ours["others"] / (theirs["values"] + theirs["masks"] + theirs["head"] - twice)
     assert rest == pytest.approx(1.0485 if bits_of is by_division else 0.999, abs=0.001)
 
