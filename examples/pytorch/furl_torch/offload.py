@@ -31,7 +31,7 @@ class Copies:
         """The copies, and the event with which they are complete."""
         if self._stream is None:
             return [t.clone() for t in tensors], None
-        target: dict[str, Any] = {"pin_memory": True} if to_host else {"device": self._device}
+        target: dict[str, Any] = {"device": "cpu", "pin_memory": True} if to_host else {"device": self._device}
         copies = [torch.empty(t.shape, dtype=t.dtype, **target) for t in tensors]
         # For the tensors, and for whoever had the memory of the copies before.
         self._stream.wait_stream(torch.cuda.current_stream(self._device))

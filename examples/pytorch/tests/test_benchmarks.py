@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmark of memory and throughput, on tiny models."""
 
+import gc
 import importlib.util
 import sys
 from pathlib import Path
@@ -23,14 +24,16 @@ def benchmark():
     before = list(sys.path)
     spec.loader.exec_module(module)
     sys.path[:] = before
-    return module
+    gc.freeze()  # the benchmark collects garbage often: not among all that torch has made
+    yield module
+    gc.unfreeze()
 
 
 @pytest.mark.skipif(not allocated(torch.device("cpu")), reason="the C library does not count what is allocated")
 def test_tiny_models(benchmark, capsys):
     methods = ["none", "checkpoint", "save_on_cpu", "autocast", "furl, 2 bits", "furl, 2 bits, offload",
                "furl, 2 bits, checkpoint"]
-    results = benchmark.main(["--device", "cpu", "--steps", "1", "--methods", *methods])
+    results = benchmark.main(["--device", "cpu", "--steps", "1", "--length", "64", "--methods", *methods])
     kept = {(r.subject, r.method): r.kept for r in results}
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 * (1 + len(methods)) and len(kept) == 2 * len(methods)
@@ -39,7 +42,7 @@ def test_tiny_models(benchmark, capsys):
         plain = kept[subject, "none"]
         assert kept[subject, "checkpoint"] < plain / blocks
         assert 0.9 * plain < kept[subject, "save_on_cpu"] < 1.1 * plain
-        assert kept[subject, "autocast"] < 0.75 * plain
+        assert kept[subject, "autocast"] < 0.85 * plain
         assert kept[subject, "furl, 2 bits"] < plain / 7
         assert kept[subject, "furl, 2 bits, offload"] < plain / 6
         assert kept[subject, "furl, 2 bits, checkpoint"] < kept[subject, "checkpoint"] / 2
