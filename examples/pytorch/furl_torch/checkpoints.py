@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+import weakref
+from contextlib import contextmanager, nullcontext
 from typing import Any, Callable, ContextManager, Iterator, Optional, Sequence, Union
 
 import torch
@@ -48,6 +49,10 @@ class _Recorder(compress_saved):
         kept = super()._pack(x)
         self.kept.append(kept)
         return kept
+
+
+# Of a context, those that are not on: making one takes a millisecond.
+_spare: "weakref.WeakKeyDictionary[compress_saved, list[_Recorder]]" = weakref.WeakKeyDictionary()
 
 
 class _Input:
@@ -103,12 +108,14 @@ class _Region:
     def _run_again(self) -> Sequence[Kept]:
         args, kwargs = tree_unflatten([x.restore() if isinstance(x, _Input) else x for x in self._leaves],
                                       self._structure)
-        recorder = _Recorder(self._context)
-        skipping: Any = skip if self._skips else _nothing
-        with self._as_before(), torch.enable_grad(), keys_repeated(self._keys), skipping(), recorder:
+        spare = _spare.setdefault(self._context, [])
+        recorder = spare.pop() if spare else _Recorder(self._context)
+        skipping = skip() if self._skips else nullcontext()
+        with self._as_before(), torch.enable_grad(), keys_repeated(self._keys), skipping, recorder:
             recorder.enter_modules(self._modules)
             self._function(*args, **kwargs)
-        kept, recorder.kept = recorder.kept, []  # it lives until the garbage collector comes
+        kept, recorder.kept = recorder.kept, []
+        spare.append(recorder)
         if len(kept) != self._num_saved:
             raise RuntimeError(f"a checkpoint saved {self._num_saved} tensors at first and {len(kept)} when it was run "
                                "again: what it runs must do the same every time, and must not be compiled")
@@ -124,11 +131,6 @@ class _Region:
             yield
 
 
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
-
-
 def _alone() -> compress_saved:
     """What compresses inputs where no context is on."""
     if not hasattr(_thread, "alone"):
@@ -140,7 +142,7 @@ def _autocast_of(tensors: Sequence[Tensor]) -> Callable[[], ContextManager[Any]]
     """Makes autocast as it is now, on the device of these."""
     device = next((x.device.type for x in tensors if x.device.type != "cpu"), "cpu")
     if device not in ("cpu", "cuda"):
-        return _nothing
+        return nullcontext
     if hasattr(torch, "get_autocast_dtype"):
         enabled, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
     elif device == "cpu":
