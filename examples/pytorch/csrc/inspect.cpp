@@ -128,12 +128,14 @@ action action_by_origin(const at::Tensor& x) {
   return action::values;
 }
 
-/// Whether x has memory of its own, of the usual kind. Nested tensors say that they are strided and
-/// have no strides; subclasses that wrap others, and the tensors of torch.func, have no memory.
+/// Whether x has memory of its own, of the usual kind, or is a meta tensor, which stands for one.
+/// Nested tensors say that they are strided and have no strides; subclasses that wrap others, and
+/// the tensors of torch.func, have no memory.
 bool has_elements(const at::Tensor& x) {
   if (x.layout() != at::kStrided || x.is_nested() || x.is_quantized()) return false;
-  if (x.device().type() != at::kCPU && x.device().type() != at::kCUDA) return false;
   if (x.key_set().has(c10::DispatchKey::Python) || !x.has_storage()) return false;
+  if (x.device().type() == at::kMeta) return true;
+  if (x.device().type() != at::kCPU && x.device().type() != at::kCUDA) return false;
   return x.numel() == 0 || x.storage().data() != nullptr;
 }
 

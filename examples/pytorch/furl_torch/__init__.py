@@ -3,11 +3,14 @@
 """Saved activations in a few bits per value: see compress_saved."""
 
 from . import functional, modules
+from .checkpoints import checkpoint, checkpoint_layers
 from .codec import LEVELS, Codec, skip
 from .context import compress_saved
+from .estimate import Estimate, estimate
 from .meter import Count, LiveBytes, Stats
 from ._ops import ops
 from .noise import manual_seed
 
-__all__ = ["Codec", "Count", "LEVELS", "LiveBytes", "Stats", "compress_saved", "functional",
+__all__ = ["Codec", "Count", "Estimate", "LEVELS", "LiveBytes", "Stats", "checkpoint", "checkpoint_layers",
+           "compress_saved", "estimate", "functional",
            "manual_seed", "modules", "ops", "skip"]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from fnmatch import fnmatchcase
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
@@ -19,6 +20,7 @@ from .codec import Codec, Override, checked, is_skipping
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
 from .noise import next_key, start_graph_keys
+from .offload import HostMemory
 from .policy import Demand
 from .saved import Saved, SavedSigns, SavedView
 
@@ -28,9 +30,16 @@ EXACTLY = Demand(policy.EXACT, [], 1)  # but packed, if it is zeros and one posi
 MOST_DEMANDS = 10_000  # remembered; shapes may be endless
 LIMITS = {saved.BOUNDED: (0.0, 1.0), saved.SIGNED_BOUNDED: (-1.0, 1.0)}
 
+_thread = threading.local()
 
-def _with_settings(kind: type, bits: Union[int, str], window: int, settings: dict[str, Any]) -> Any:
-    return kind(bits, window, **settings)
+def running() -> Optional["compress_saved"]:
+    """The innermost context that is on in this thread."""
+    contexts = getattr(_thread, "contexts", None)
+    return contexts[-1] if contexts else None
+
+
+def _with_settings(kind: type, settings: dict[str, Any]) -> Any:
+    return kind(**settings)
 
 
 class compress_saved(saved_tensors_hooks):
@@ -48,6 +57,8 @@ class compress_saved(saved_tensors_hooks):
         for an operator ("aten::mul"): in place of its line of the table, and in every module.
     model: names its modules, for patterns and in stats(); otherwise these are called by their classes.
     min_elements: smaller tensors pass.
+    offload: what is compressed is kept in host memory, pinned where the tensors are on a GPU, to and from which it is
+        copied beside the computation; what passes stays where it is. Nothing changes in compiled functions.
 
     One object serves one thread at a time, and any number of steps. The backward pass may come
     inside or after the `with`.
@@ -55,11 +66,12 @@ class compress_saved(saved_tensors_hooks):
 
     def __init__(self, bits: Union[int, str] = 2, window: int = 8, *, group: int = policy.ROTATED,
                  mean_bits: Optional[float] = None, overrides: Optional[Mapping[Union[type, str], Override]] = None,
-                 model: Optional[nn.Module] = None, min_elements: int = 1024) -> None:
+                 model: Optional[nn.Module] = None, min_elements: int = 1024, offload: bool = False) -> None:
         hook = graph.Hook if graph.CAN_TRACE else (lambda function: function)
         super().__init__(hook(self._save), hook(self._restore))
-        self._settings = bits, window, {"group": group, "mean_bits": mean_bits, "overrides": overrides, "model": model,
-                                        "min_elements": min_elements}
+        self.settings: dict[str, Any] = {"bits": bits, "window": window, "group": group, "mean_bits": mean_bits,
+                                         "overrides": overrides, "model": model, "min_elements": min_elements,
+                                         "offload": offload}
         self._auto = automatic(bits, mean_bits)
         fixed_bits: Any = bits if self._auto is None else int(self._auto.mean_bits)
         self._codec = checked(Codec(fixed_bits, window, group))
@@ -83,10 +95,11 @@ class compress_saved(saved_tensors_hooks):
         self._demands: dict[tuple[Any, ...], Demand] = {}  # of what was saved before
         self._recipes: dict[Any, Optional[graph.Recipe]] = {}  # of what compiled graphs save
         self.live = LiveBytes()
+        self._host = HostMemory(self.live) if offload else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies, pickled ones too, have the settings alone: no counts, and they are off."""
-        return _with_settings, (type(self), *self._settings)
+        return _with_settings, (type(self), self.settings)
 
     def stats(self) -> Stats:
         """Of what was saved since the context was last entered."""
@@ -104,15 +117,21 @@ class compress_saved(saved_tensors_hooks):
         module inside, and every process has bits of its own.
         """
         if self._auto is None:
-            raise RuntimeError(f"bits is {self._settings[0]}: only a context with bits='auto' measures")
-        if self._watch.is_on:
+            raise RuntimeError(f"bits is {self.settings['bits']}: only a context with bits='auto' measures")
+        if self.is_on:
             raise RuntimeError("this compress_saved is on: measure() is called outside of its `with`")
         self._auto.measure(self, loss_of_step)
 
+    @property
+    def is_on(self) -> bool:
+        """Whether it has been entered and not been left."""
+        return self._watch.is_on
+
     def __enter__(self) -> "compress_saved":  # type: ignore[override,unused-ignore]
-        if self._watch.is_on:
+        if self.is_on:
             raise RuntimeError("this compress_saved is already on: make another one")
         super().__enter__()
+        _thread.contexts = [*getattr(_thread, "contexts", ()), self]
         self._stats = Stats()
         graph.start()
         start_graph_keys()
@@ -125,7 +144,21 @@ class compress_saved(saved_tensors_hooks):
         ops.watch_operators(False)
         self._watch.stop()
         graph.stop()
+        _thread.contexts.remove(self)
         super().__exit__(*exception)
+
+    def keep(self, x: Tensor, operator: str) -> Union[Saved, SavedView]:
+        """x, as this operator of the table wants it, whether the context is on or not."""
+        return self._kept(x, [operator], 0)
+
+    def modules(self) -> Sequence[nn.Module]:
+        """Those that are running now, outermost first."""
+        return tuple(self._watch.stack)
+
+    def enter_modules(self, modules: Sequence[nn.Module]) -> None:
+        """As if these were running, from now until the context ends."""
+        self._watch.stack.extend(modules)
+        self._choose()
 
     def _save(self, x: Tensor) -> Any:
         traced = graph.traced_node()
@@ -264,6 +297,12 @@ class compress_saved(saved_tensors_hooks):
 
     def _keep(self, x: Tensor, action: int, demand: Demand) -> tuple[saved.Content, Demand]:
         """What to keep, and the demand that it satisfies."""
+        content, demand = self._content(x, action, demand)
+        if self._host is not None and isinstance(content, saved.SavedBlob):
+            content.send_to(self._host)
+        return content, demand
+
+    def _content(self, x: Tensor, action: int, demand: Demand) -> tuple[saved.Content, Demand]:
         if action == saved.KEEP and x.dtype == torch.int64 and not self._passes():
             packed = saved.save_indices(x)
             if packed is not None:

@@ -150,21 +150,23 @@ class Memory(NamedTuple):
     peak: int       # of what is kept and what is restored, in the backward pass
 
 
+def kept_by(loss: Loss, device: torch.device, context: ContextManager[object]) -> int:
+    """Bytes that a forward pass leaves allocated for the backward pass, by the count of the allocator."""
+    with context:  # what stays allocated after the first step is not of a step
+        loss().backward()  # type: ignore[no-untyped-call,unused-ignore]
+    before = allocated(device)
+    with context:
+        value = loss()
+    after = allocated(device)
+    value.backward()  # type: ignore[no-untyped-call,unused-ignore]
+    return after - before
+
+
 def memory_of(loss: Loss, device: torch.device, bits: int) -> Memory:
-    """What a forward pass leaves allocated for the backward pass, and what this adds."""
+    """Of one step, without furl and with it."""
     context = compress_saved(bits)
-
-    def kept(c: ContextManager[object]) -> int:
-        with c:  # what stays allocated after the first step is not of a step
-            loss().backward()  # type: ignore[no-untyped-call,unused-ignore]
-        before = allocated(device)
-        with c:
-            value = loss()
-        after = allocated(device)
-        value.backward()  # type: ignore[no-untyped-call,unused-ignore]
-        return after - before
-
-    return Memory(kept(nullcontext()), kept(context), context.stats().total, context.live.backward_peak)
+    return Memory(kept_by(loss, device, nullcontext()), kept_by(loss, device, context), context.stats().total,
+                  context.live.backward_peak)
 
 
 def describe(kept: saved.Saved) -> str:

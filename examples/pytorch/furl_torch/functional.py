@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .losses import cross_entropy
-from .noise import next_key
+from .noise import next_key, operator_key
 from ._ops import ops
 
 __all__ = ["activity_penalty", "cross_entropy", "dropout", "gelu", "max_pool2d", "relu"]
@@ -67,7 +67,7 @@ class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: float) -> Tensor:
         ctx.p = p
-        ctx.key = next_key()
+        ctx.key = operator_key()
         y = ops.dropout(x, p, *ctx.key)
         ctx.strides = y.stride()
         return y

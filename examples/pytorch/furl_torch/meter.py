@@ -50,11 +50,12 @@ class Stats:
 
 
 class LiveBytes:
-    """Bytes that are kept at this moment, and the most there have been."""
+    """Bytes that are kept at this moment where the tensors were, and the most there have been."""
 
     def __init__(self) -> None:
         self.now = 0
         self.peak = 0
+        self.on_host = 0        # of what has been sent to host memory: it is not a part of `now`
         self.restored = 0       # of tensors that were restored and that somebody still has
         self.backward_peak = 0  # the most of both together
         self._refs: dict[int, "weakref.ref[Tensor]"] = {}
@@ -67,6 +68,12 @@ class LiveBytes:
         with self._lock:
             self.now += num_bytes
             self.peak = max(self.peak, self.now)
+
+    def move_to_host(self, num_bytes: int) -> None:
+        """What was kept is in host memory from now on, or, with a negative number, is not there any more."""
+        with self._lock:
+            self.now -= num_bytes
+            self.on_host += num_bytes
 
     def add_restored(self, x: Tensor) -> None:
         """A tensor was restored: it counts for as long as it lives."""

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import itertools
-from typing import Iterator
+import threading
+from contextlib import contextmanager
+from typing import Iterator, List, Optional, Tuple
 
 from torch import distributed
 
@@ -17,6 +19,9 @@ GRAPH_KEYS = 2**62  # the first of compiled graphs
 _seed = 0
 _offsets: Iterator[int] = itertools.count()
 _graph_sequence: tuple[int, ...] = ()
+_thread = threading.local()
+
+Keys = List[Tuple[int, int]]
 
 
 def manual_seed(seed: int) -> None:
@@ -33,6 +38,41 @@ def next_key() -> tuple[int, int]:
     """A seed and an offset that no other call returns (until the seed is set again), nor one in another
     process of the group."""
     return _seed, _rank() * KEYS_OF_A_RANK + next(_offsets)
+
+
+def operator_key() -> tuple[int, int]:
+    """For an operator whose result depends on it: as next_key, but when a checkpoint runs again the same as before."""
+    tapes: list[tuple[Keys, Optional[Iterator[tuple[int, int]]]]] = getattr(_thread, "tapes", [])
+    last = max((i for i, (_, repeats) in enumerate(tapes) if repeats is not None), default=-1)
+    repeats = tapes[last][1] if last >= 0 else None
+    key = next_key() if repeats is None else next(repeats)
+    for keys, _ in tapes[last + 1:]:
+        keys.append(key)
+    return key
+
+
+@contextmanager
+def keys_recorded(keys: Keys) -> Iterator[None]:
+    """Appends those that operators draw meanwhile."""
+    with _tape(keys, None):
+        yield
+
+
+@contextmanager
+def keys_repeated(keys: Keys) -> Iterator[None]:
+    """Gives operators these."""
+    with _tape(keys, iter(keys)):
+        yield
+
+
+@contextmanager
+def _tape(keys: Keys, repeats: Optional[Iterator[tuple[int, int]]]) -> Iterator[None]:
+    before = getattr(_thread, "tapes", [])
+    _thread.tapes = [*before, (keys, repeats)]
+    try:
+        yield
+    finally:
+        _thread.tapes = before
 
 
 def _rank() -> int:

@@ -125,6 +125,8 @@ TABLE: dict[str, Rule] = {
     "aten::pow of a fraction": Need(EXACT),
     # Their grid says which pixels there are.
     **_all({1: Need(EXACT)}, "grid_sampler_2d grid_sampler_3d cudnn_grid_sampler"),
+    # What follows is computed from them again: their noise is that of every value in there.
+    "furl::checkpoint": Need(8, tokens=True),
     # Where gradients have gradients: it reads the exponentials of logarithms.
     "aten::_log_softmax_backward_data": Need(EXACT),
     # They divide by what they saved, or by one less it: at the ends of its range any error is too much.

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from . import places, policy
 from .meter import Count, LiveBytes, Stats
+from .offload import HostMemory, Parcel
 from ._ops import KEY_BYTES, TILE, ops
 from .policy import Demand
 
@@ -59,24 +60,43 @@ class SavedCast:
 
 
 class SavedBlob:
-    """A tensor that `unpack` makes of a blob."""
+    """A tensor that `unpack` makes of a blob, and of what else is kept with it."""
 
-    __slots__ = ("blob", "signs", "has_mask", "size", "stride", "dtype", "num_bytes", "unpack")
+    __slots__ = ("_tensors", "_parcel", "_signs", "has_mask", "device", "size", "stride", "dtype", "num_bytes",
+                 "unpack")
 
-    def __init__(self, x: Tensor, blob: Tensor, unpack: Callable[["SavedBlob"], Tensor],
-                 extra_bytes: int = 0, signs: Optional[Tensor] = None, has_mask: bool = False) -> None:
-        self.num_bytes = blob.numel() + extra_bytes
-        self.blob = blob
-        self.signs = signs  # a mask of what is above 0
-        self.has_mask = has_mask  # whether that is a part of the blob
+    def __init__(self, x: Tensor, tensors: Sequence[Tensor], unpack: Callable[..., Tensor],
+                 signs: Optional[int] = None, has_mask: bool = False) -> None:
+        """unpack: of this and the tensors. signs: which of them is a mask of what is above 0. has_mask: whether the
+        blob, which is the first, has one in it."""
+        self._tensors = tensors
+        self._parcel: Optional[Parcel] = None
+        self.num_bytes = sum(tensor_bytes(t) for t in tensors)
+        self._signs = signs
+        self.has_mask = has_mask
+        self.device = x.device
         self.size = x.shape
         self.stride = dense_stride(x)
         self.dtype = x.dtype
         self.unpack = unpack
 
+    def send_to(self, memory: HostMemory) -> None:
+        """Keeps it there."""
+        if self.num_bytes > 0:
+            self._parcel, self._tensors = memory.send(self._tensors), ()
+
     def restore(self) -> Tensor:
         """A tensor of the same shape, strides and dtype, made anew."""
-        return self.unpack(self)
+        return self.unpack(self, *self._fetched())
+
+    def signs(self) -> Optional[Tensor]:
+        """A mask of what is above 0, if it has one."""
+        if self.has_mask:
+            return _mask_in(self._fetched()[0], self.size.numel())
+        return None if self._signs is None else self._fetched()[self._signs]
+
+    def _fetched(self) -> Sequence[Tensor]:
+        return self._tensors if self._parcel is None else self._parcel.fetch()
 
 
 Content = Union[SavedAsIs, SavedCast, SavedBlob]
@@ -170,9 +190,12 @@ class SavedSigns(SavedView):
     def restore(self) -> Tensor:
         """The tensor, or 1 in place of what is above 0 and 0 in place of the rest."""
         content = self.saved.content
-        if not isinstance(content, SavedBlob) or content.signs is None:
+        if not isinstance(content, SavedBlob):
             return super().restore()
-        y = ops.unpack_levels(content.signs, content.size, content.stride, content.dtype, 1.0)
+        signs = content.signs()
+        if signs is None:
+            return super().restore()
+        y = ops.unpack_levels(signs, content.size, content.stride, content.dtype, 1.0)
         return _in_shape(self.saved.seen(y), self.size, self.stride)
 
 
@@ -194,18 +217,17 @@ def _laid_out(y: Tensor, stride: Sequence[int]) -> Tensor:
 def save_shape(x: Tensor) -> Content:
     """No element: they are restored as zeros."""
     def unpack(s: SavedBlob) -> Tensor:
-        like = torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=s.blob.device)
-        return like.zero_()
+        return torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=s.device).zero_()
 
-    return SavedBlob(x, torch.empty(0, dtype=torch.uint8, device=x.device), unpack)
+    return SavedBlob(x, (), unpack)
 
 
 def save_signs(x: Tensor) -> Content:
     """Which elements are above 0: they are restored as 1, the others as 0."""
-    def unpack(s: SavedBlob) -> Tensor:
-        return ops.unpack_levels(s.blob, s.size, s.stride, s.dtype, 1.0)
+    def unpack(s: SavedBlob, mask: Tensor) -> Tensor:
+        return ops.unpack_levels(mask, s.size, s.stride, s.dtype, 1.0)
 
-    return SavedBlob(x, ops.pack_positive(x), unpack)
+    return SavedBlob(x, [ops.pack_positive(x)], unpack)
 
 
 def save_values(x: Tensor, demand: Demand, key: tuple[int, int], zeros: bool,
@@ -218,22 +240,17 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], zeros: bool,
         window, group, by_rows = [], policy.ROTATED_POSITIVES, False  # the mask is in the order of x
     ordered = x.contiguous() if by_rows else x
     stride = dense_stride(ordered)
+    has_mask = group == policy.ROTATED_POSITIVES
     blob = ops.compress(ordered, bits, window, group, *key)
-    signs: Optional[Tensor] = None
-    extra_bytes = 0
-    if group == policy.ROTATED_POSITIVES:
-        signs = _mask_in(blob, x.numel())
-    elif zeros or demand.signs:
-        signs = ops.pack_positive(x)
-        extra_bytes = signs.numel()
+    signs = [ops.pack_positive(x)] if (zeros or demand.signs) and not has_mask else []
 
-    def unpack(s: SavedBlob) -> Tensor:
-        y = _laid_out(ops.decompress(s.blob, s.size, stride, s.dtype, bits, window, group), s.stride)
-        if zeros and group != policy.ROTATED_POSITIVES:
-            ops.restore_positive_(y, signs)
+    def unpack(s: SavedBlob, blob: Tensor, *signs: Tensor) -> Tensor:
+        y = _laid_out(ops.decompress(blob, s.size, stride, s.dtype, bits, window, group), s.stride)
+        if zeros and not has_mask:
+            ops.restore_positive_(y, *signs)
         return y if limits is None else y.clamp_(*limits)
 
-    return SavedBlob(x, blob, unpack, extra_bytes, signs, group == policy.ROTATED_POSITIVES)
+    return SavedBlob(x, [blob, *signs], unpack, 1 if signs else None, has_mask)
 
 
 def save_tokens(x: Tensor, demand: Demand, key: tuple[int, int],
@@ -245,15 +262,14 @@ def save_tokens(x: Tensor, demand: Demand, key: tuple[int, int],
     variance, mean = torch.var_mean(tokens.float(), -1, unbiased=False)
     inverse = variance.clamp_(LEAST_VARIANCE, 1 / LEAST_VARIANCE).rsqrt_()
     blob = ops.compress_tokens(tokens, bits, mean, inverse, *key)
-    signs: Optional[Tensor] = ops.pack_positive(x) if demand.signs else None
+    signs = [ops.pack_positive(x)] if demand.signs else []
 
-    def unpack(s: SavedBlob) -> Tensor:
-        y = ops.decompress_tokens(s.blob, size, s.dtype, bits, mean, inverse).view(s.size)
+    def unpack(s: SavedBlob, blob: Tensor, mean: Tensor, inverse: Tensor, *_: Tensor) -> Tensor:
+        y = ops.decompress_tokens(blob, size, s.dtype, bits, mean, inverse).view(s.size)
         y = _laid_out(y, s.stride)
         return y if limits is None else y.clamp_(*limits)
 
-    extra_bytes = tensor_bytes(mean) + tensor_bytes(inverse) + (0 if signs is None else signs.numel())
-    return SavedBlob(x, blob, unpack, extra_bytes, signs)
+    return SavedBlob(x, [blob, mean, inverse, *signs], unpack, 3 if signs else None)
 
 
 def _mask_in(blob: Tensor, num_elements: int) -> Tensor:
@@ -269,19 +285,19 @@ def save_logarithms(x: Tensor, demand: Demand, key: tuple[int, int]) -> Content:
     others, largest, place = policy.without_largest(x, classes)
     blob = ops.compress(others, bits, [], group, *key)
 
-    def unpack(s: SavedBlob) -> Tensor:
-        y = ops.decompress(s.blob, s.size, s.stride, s.dtype, bits, [], group)
+    def unpack(s: SavedBlob, blob: Tensor, largest: Tensor, place: Tensor) -> Tensor:
+        y = ops.decompress(blob, s.size, s.stride, s.dtype, bits, [], group)
         return policy.with_largest(y, classes, largest, place)
 
-    return SavedBlob(x, blob, unpack, tensor_bytes(largest) + tensor_bytes(place))
+    return SavedBlob(x, [blob, largest, place], unpack)
 
 
 def save_mask(x: Tensor) -> Content:
     """Packs a bool tensor, exactly."""
-    def unpack(s: SavedBlob) -> Tensor:
-        return ops.unpack(s.blob, s.size, s.stride, s.dtype, 1)
+    def unpack(s: SavedBlob, blob: Tensor) -> Tensor:
+        return ops.unpack(blob, s.size, s.stride, s.dtype, 1)
 
-    return SavedBlob(x, ops.pack(x, 1), unpack)
+    return SavedBlob(x, [ops.pack(x, 1)], unpack)
 
 
 def save_two_values(x: Tensor) -> Optional[Content]:
@@ -290,10 +306,10 @@ def save_two_values(x: Tensor) -> Optional[Content]:
     if blob.numel() == 0:
         return None
 
-    def unpack(s: SavedBlob) -> Tensor:
-        return ops.unpack_levels(s.blob, s.size, s.stride, s.dtype, level)
+    def unpack(s: SavedBlob, mask: Tensor) -> Tensor:
+        return ops.unpack_levels(mask, s.size, s.stride, s.dtype, level)
 
-    return SavedBlob(x, blob, unpack)
+    return SavedBlob(x, [blob], unpack)
 
 
 def save_indices(x: Tensor) -> Optional[Content]:
@@ -303,10 +319,10 @@ def save_indices(x: Tensor) -> Optional[Content]:
     if pooling is None or bits is None:
         return None
 
-    def unpack(s: SavedBlob) -> Tensor:
-        return places.indices_of(ops.unpack(s.blob, s.size, s.stride, torch.uint8, bits), pooling)
+    def unpack(s: SavedBlob, blob: Tensor) -> Tensor:
+        return places.indices_of(ops.unpack(blob, s.size, s.stride, torch.uint8, bits), pooling)
 
-    return SavedBlob(x, ops.pack(places.places_of(x, pooling), bits), unpack)
+    return SavedBlob(x, [ops.pack(places.places_of(x, pooling), bits)], unpack)
 
 
 def save_as_is(x: Tensor, action: int) -> Content:
