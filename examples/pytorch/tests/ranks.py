@@ -16,18 +16,18 @@ import furl_torch
 
 _context = multiprocessing.get_context("forkserver")  # one process imports torch; the ranks are its children
 _context.set_forkserver_preload(["torch", "furl_torch", "ranks"])
-SECONDS = 120
+SECONDS = 120  # at most
 
 
 def run(num_ranks, path, function, *arguments, **settings):
     """What the function gives on each rank of a gloo group, which meets in a new file of the folder."""
     function = functools.partial(function, *arguments, **settings)
-    results = _context.SimpleQueue()
+    results = _context.Queue()
     ranks = [_context.Process(target=_be_rank, args=(r, num_ranks, str(path / "store"), results, function))
              for r in range(num_ranks)]
     for rank in ranks:
         rank.start()
-    found = dict(results.get() for _ in ranks)
+    found = dict(results.get(timeout=SECONDS) for _ in ranks)
     for rank in ranks:
         rank.join(SECONDS)
     (path / "store").unlink(missing_ok=True)
@@ -57,9 +57,9 @@ def _as_numpy(x):
 
 
 def gradient_of(rank, shape, dtype=torch.float32):
-    """Of one rank: a column in 16 is ten times as large."""
-    x = torch.randn(shape, generator=torch.Generator().manual_seed(1000 + rank))
-    return (x * (1 + 9 * (torch.arange(shape[-1]) % 16 == 0))).to(dtype)
+    """Of one rank: one value in 16, at the same places on all, is ten times as large."""
+    large = torch.rand(shape, generator=torch.Generator().manual_seed(999)) < 1 / 16
+    return (torch.randn(shape, generator=torch.Generator().manual_seed(1000 + rank)) * (1 + 9 * large)).to(dtype)
 
 
 class Given(nn.Module):
@@ -141,6 +141,19 @@ def reduce_scatters(shapes, bits, dtype, steps):
         model.zero_grad()
         model(*[gradient_of(dist.get_rank(), s, dtype) for s in shapes]).backward()
         found.append([p.grad.full_tensor() for p in model.all])
+    return found
+
+
+def refusals():
+    """What a reduce-scatter says to wrong arguments."""
+    from furl_torch import comm
+    found = []
+    most, total = dist.ReduceOp.MAX, dist.ReduceOp.SUM
+    for size, op, async_op in ((4, most, False), (4, total, True), (5, total, False)):
+        try:
+            comm.ReduceScatter(4)(torch.zeros(4), torch.zeros(size), None, op, async_op)
+        except ValueError as refused:
+            found.append(str(refused))
     return found
 
 

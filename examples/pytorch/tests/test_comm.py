@@ -13,10 +13,15 @@ pytestmark = [pytest.mark.host_only,
 if HAS_GLOO:
     import ranks
     from furl_torch import comm
+try:
+    from torch.distributed.fsdp import FSDPModule
+    HAS_FSDP2 = hasattr(FSDPModule, "set_custom_reduce_scatter")
+except ImportError:
+    HAS_FSDP2 = False
 
 ODD = [(37, 1001), (37, ), (1, ), (5, 3, 7, 11), (1023, 3)]
-# Squared error of codes in parts of the square: of rotated ones by the normal law, of 8 bits with columns ten times as large.
-ERROR = {8: 4e-4, 4: 0.0117, 2: 0.135}
+# Squared error of codes in parts of the square: of rotated ones as for normal values, of 8 bits for `gradient_of`.
+ERROR = {8: 5e-4, 4: 0.0117, 2: 0.135}
 
 
 def average_of(gradients):
@@ -40,7 +45,7 @@ def check_equal_on_all(found):
 def test_averages_are_near_and_equal_on_all_ranks(bits, num_ranks, tmp_path):
     found = ranks.run(num_ranks, tmp_path, ranks.averages, ODD, bits, steps=2)
     check_equal_on_all(found)
-    # The ranks' own gradients are independent: their errors are in parts of what is num_ranks times the mean's square.
+    # The ranks' gradients are independent: their squares together are num_ranks times those of their sum.
     most = 1.2 * ERROR[bits] * ((num_ranks - 1) / num_ranks + 1 + ERROR[bits])
     first, second = found[0]
     for shape, average, again in zip(ODD, first, second):
@@ -95,6 +100,8 @@ def test_groups_average_for_themselves(tmp_path):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
 def test_other_dtypes(dtype, tmp_path):
+    if dtype == torch.bfloat16 and torch.__version__ < "2":
+        pytest.skip("gloo of torch 1 has no bfloat16")
     found = ranks.run(2, tmp_path, ranks.averages, ODD, 4, dtype=dtype)
     check_equal_on_all(found)
     exact = average_of([ranks.gradient_of(r, ODD[0], dtype) for r in range(2)])
@@ -102,8 +109,8 @@ def test_other_dtypes(dtype, tmp_path):
 
 
 def test_small_buckets_are_exact(tmp_path):
-    exact = average_of([ranks.gradient_of(r, (3, 50)) for r in range(2)])
-    numpy.testing.assert_allclose(ranks.run(2, tmp_path, ranks.averages, [(3, 50)], 2)[0][0][0], exact, rtol=1e-5,
+    exact = average_of([ranks.gradient_of(r, (3, 30)) for r in range(2)])
+    numpy.testing.assert_allclose(ranks.run(2, tmp_path, ranks.averages, [(3, 30)], 2)[0][0][0], exact, rtol=1e-5,
                                   atol=1e-6)
 
 
@@ -136,7 +143,7 @@ def test_training_with_4_bits_is_that_without(num_ranks, tmp_path):
     assert losses[0] == pytest.approx(losses[1], rel=0.05) and losses[0] < 1
 
 
-@pytest.mark.skipif(not hasattr(torch, "get_autocast_dtype"), reason="this torch has no FSDP2")
+@pytest.mark.skipif(not HAS_FSDP2, reason="this torch has no FSDP2 with a reduce-scatter of others")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_reduce_scatters_of_fsdp(dtype, tmp_path):
     shapes = [(37, 501), (37, ), (6, 3, 7, 11)]
@@ -158,3 +165,10 @@ def test_what_is_refused():
     for bits in (0, 9):
         with pytest.raises(ValueError, match=f"bits is {bits}: must be 1..8"):
             comm.AllReduceState(bits)
+
+
+def test_what_a_reduce_scatter_refuses(tmp_path):
+    found = ranks.run(1, tmp_path, ranks.refusals)[0]
+    assert "MAX: must be SUM or AVG" in found[0]
+    assert found[1:] == ["async_op is True: must be False",
+                         "input_tensor has 5 elements: must have 1 times the 4 of output_tensor"]
