@@ -69,12 +69,13 @@ def test_averages_have_no_bias(tmp_path):
 
 @pytest.mark.parametrize("error_feedback", [False, True])
 def test_nan_and_infinity_reach_all_ranks_and_no_other_block(error_feedback, tmp_path):
-    found = ranks.run(2, tmp_path, ranks.averages, [(100, 301), (7, )], 4, steps=2, change=ranks.nan_of_rank_1,
+    found = ranks.run(2, tmp_path, ranks.averages, [(100, 301), (7, )], 4, steps=3, change=ranks.nan_of_rank_1,
                       error_feedback=error_feedback)
     check_equal_on_all(found)
-    lost = numpy.isnan(found[0][0][0]).ravel()
+    _, with_nan, after = found[0]
+    lost = numpy.isnan(with_nan[0]).ravel()
     assert lost[5000] and lost[9000] and lost.sum() == 2 * 256
-    assert numpy.isfinite(found[0][0][1]).all() and all(numpy.isfinite(f).all() for f in found[0][1])
+    assert numpy.isfinite(with_nan[1]).all() and all(numpy.isfinite(f).all() for f in after)
 
 
 def test_zeros_stay_zeros(tmp_path):
