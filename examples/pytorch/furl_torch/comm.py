@@ -149,7 +149,9 @@ class AllReduceState(_Codes):
         if not x.is_cuda:
             yield
             return
-        stream = self._streams.setdefault(x.device, torch.cuda.Stream(x.device))  # type: ignore
+        if x.device not in self._streams:
+            self._streams[x.device] = torch.cuda.Stream(x.device)  # type: ignore[no-untyped-call,unused-ignore]
+        stream = self._streams[x.device]
         stream.wait_stream(torch.cuda.current_stream(x.device))
         with torch.cuda.stream(stream):
             yield
@@ -167,8 +169,9 @@ def all_reduce_hook(state: AllReduceState,
                     bucket: dist.GradBucket) -> Future[Tensor]:  # type: ignore[name-defined,unused-ignore]
     """For DistributedDataParallel: model.register_comm_hook(furl_torch.comm.AllReduceState(bits=4), all_reduce_hook).
 
-    Averages the gradients of a bucket. In host memory it returns when they are there: a call after another's, from
-    another thread, might meet another bucket's on another rank. On a GPU the streams keep that order."""
+    Averages the gradients of a bucket. In host memory it returns when they are there: the second of its collectives,
+    begun by whichever thread has finished the first, might meet another bucket's on another rank. On a GPU it waits
+    for nothing: the order of its stream is that of the calls."""
     buffer = bucket.buffer()
     future: Future[Tensor] = Future(devices=[buffer.device] if buffer.is_cuda else [])
     with state.beside(buffer):

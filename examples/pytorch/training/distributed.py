@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The furl authors
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small ViT on Fashion-MNIST in several processes. Gradients travel as they are, by torch's hooks that compress
-them, and by furl's."""
+"""Trains a small ViT on Fashion-MNIST in several processes. Gradients travel as they are, by torch's hooks that
+compress them, and by furl's."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Run:
     loss: float      # mean over the last quarter of the steps, and over the ranks
     accuracy: float  # of the test images, in percent
     bytes_written: float  # by a process, to its sockets, in a step of the second half
-    error: float     # squared, of the last gradient, in parts of the exact one's square
+    error: float     # squared, of the last gradient, in parts of the exact one's square; with what was fed back
     is_equal: bool   # whether all ranks have the same parameters, bit for bit
 
 

@@ -20,7 +20,8 @@ def _mean_and_deviation(values: Sequence[float]) -> str:
 
 
 def _range_and_middle(indicators: Mapping[str, float]) -> str:
-    return f"{min(indicators.values()):.2f} to {max(indicators.values()):.2f} ({statistics.median(indicators.values()):.2f})"
+    values = indicators.values()
+    return f"{min(values):.2f} to {max(values):.2f} ({statistics.median(values):.2f})"
 
 
 def print_table(net: str, runs: "Sequence[Run]", batch: int) -> None:
