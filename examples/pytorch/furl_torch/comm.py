@@ -6,7 +6,7 @@ shard, and, in the all-reduce, sends the mean to all as codes again. All decode 
 stay equal, bit for bit.
 
 Codes of 1 to 4 bits are rotated (as in EDEN, Vargaftik et al., ICML 2022), others have a minimum and a step for 256
-values. All are right on average. A NaN or an infinity becomes NaN, on all ranks, in the 256 values around it.
+values. All are right on average. A NaN or an infinity becomes NaN, on all ranks, in the 256 values coded with it.
 """
 
 from contextlib import contextmanager
