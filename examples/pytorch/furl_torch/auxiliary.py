@@ -244,8 +244,7 @@ def _calls(model: nn.Module, inputs: Sequence[Any]) -> list[_Call]:
             m.training = before
         for handle in handles:
             handle.remove()
-    names = [name for name, *_ in seen]
-    return [call for call in seen if names.count(call[0]) == 1]
+    return [call for call in seen if sum(other[1] is call[1] for other in seen) == 1]
 
 
 def _signs_for(x: Tensor) -> Signs:
@@ -267,13 +266,14 @@ def _runs(calls: Sequence[_Call], length: int) -> list[list[nn.Module]]:
     return [run for run in runs if len(run) > 1]
 
 
-def convert(model: nn.Module, kind: str, *inputs: Any, names: Sequence[str] = (), run_length: int = 3) -> int:
+def convert(model: nn.Module, kind: str, *inputs: Any, names: Union[str, Sequence[str]] = (),
+            run_length: int = 3) -> int:
     """Turns linear layers and convolutions of a model, made of blocks of a ResNet or a transformer, say, into layers of
     this module, and says how many. They keep their parameters.
 
     kind: "asa", signs, or "ara", runs of up to run_length layers with inputs of the same shape.
     inputs: of one forward pass, which is done in evaluation and shows which layers are called in which order.
-    names: patterns of the layers to convert ("blocks.*.mlp.*"); with none, all but the first and the last.
+    names: patterns of the layers to convert ("blocks.*.mlp.*"), or one; with none, all but the first and the last.
 
     Layers that are called more than once, and those of a subclass, stay as they are.
     """
@@ -285,7 +285,8 @@ def convert(model: nn.Module, kind: str, *inputs: Any, names: Sequence[str] = ()
         if isinstance(m, nn.TransformerEncoderLayer):  # its short way in evaluation would not call the layers
             m.activation_relu_or_gelu = 0
     calls = _calls(model, inputs)
-    calls = [c for c in calls if any(fnmatchcase(c[0], p) for p in names)] if names else calls[1:-1]
+    patterns = [names] if isinstance(names, str) else names
+    calls = [c for c in calls if any(fnmatchcase(c[0], p) for p in patterns)] if patterns else calls[1:-1]
     stand_ins: dict[nn.Module, StandIn] = {}
     if kind == "asa":
         stand_ins = {layer: signs for _, layer, _, signs in calls}

@@ -216,7 +216,7 @@ def test_convert_leaves_the_first_layer_and_the_last():
     assert [name for name, _ in net.named_parameters()] == names and net.training
     assert net[2].stand_in == Signs(negative=False)  # behind a ReLU
     assert net[6].stand_in == Signs(negative=True)
-    assert auxiliary.convert(net, "asa", x, names=["8"]) == 1 and type(net[8]) is AuxLinear
+    assert auxiliary.convert(net, "asa", x, names="8") == 1 and type(net[8]) is AuxLinear
 
 
 def test_convert_finds_runs_of_one_shape():
