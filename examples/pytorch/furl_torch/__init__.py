@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Saved activations in a few bits per value: see compress_saved."""
 
-from . import functional, modules
+from . import auxiliary, functional, modules
 from .checkpoints import checkpoint, checkpoint_layers
 from .codec import LEVELS, Codec, skip
 from .context import compress_saved
@@ -11,6 +11,5 @@ from .meter import Count, LiveBytes, Stats
 from ._ops import ops
 from .noise import manual_seed
 
-__all__ = ["Codec", "Count", "Estimate", "LEVELS", "LiveBytes", "Stats", "checkpoint", "checkpoint_layers",
-           "compress_saved", "estimate", "functional",
-           "manual_seed", "modules", "ops", "skip"]
+__all__ = ["Codec", "Count", "Estimate", "LEVELS", "LiveBytes", "Stats", "auxiliary", "checkpoint",
+           "checkpoint_layers", "compress_saved", "estimate", "functional", "manual_seed", "modules", "ops", "skip"]

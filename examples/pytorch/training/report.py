@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import statistics
 from pathlib import Path
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING, Mapping, Sequence
 
 import torch
 
@@ -19,6 +19,11 @@ def _mean_and_deviation(values: Sequence[float]) -> str:
     return f"{statistics.mean(values):7.3f} +- {deviation:5.3f}"
 
 
+def _range_and_middle(indicators: Mapping[str, float]) -> str:
+    values = indicators.values()
+    return f"{min(values):.2f} to {max(values):.2f} ({statistics.median(values):.2f})"
+
+
 def print_table(net: str, runs: "Sequence[Run]", batch: int) -> None:
     """Means over the seeds, with their standard deviation."""
     print(f"{net:20} {torch.__version__:>8} {'loss':>9} {'':8} {'accuracy, %':>12} {'':5} "
@@ -26,13 +31,14 @@ def print_table(net: str, runs: "Sequence[Run]", batch: int) -> None:
     for codec in dict.fromkeys(r.codec for r in runs):
         some = [r for r in runs if r.codec == codec]
         one = some[0]
-        saved = f"{one.saved_bytes / 1e6:10.3f} {one.original_bytes / one.saved_bytes:6.2f}x" \
-            if one.saved_bytes else f"{max(r.original_bytes for r in runs) / 1e6:10.3f} {1:6.2f}x"
+        saved = f"{one.saved_bytes / 1e6:10.3f} {max(r.original_bytes for r in runs) / one.saved_bytes:6.2f}x"
         seconds = statistics.median(r.seconds_per_step for r in some)
         line = (f"{codec:29} {_mean_and_deviation([r.final_loss() for r in some])} "
                 f"{_mean_and_deviation([r.accuracy for r in some])} {saved} {seconds:8.4f}")
         if one.cuda_peak_bytes:
             line += f"  peak {one.cuda_peak_bytes / 1e6:.1f} MB, {batch / seconds:.0f} examples/s"
+        if one.indicators:
+            line += "  indicators " + ", ".join(_range_and_middle(i) for i in one.indicators)
         print(line, flush=True)
 
 

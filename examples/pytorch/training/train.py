@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The furl authors
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small ResNet and ViT on Fashion-MNIST and a small GPT on text, with and without compressed activations."""
+"""Trains a small ResNet and ViT on Fashion-MNIST and a small GPT on text, with and without compressed activations, or
+with auxiliary ones."""
 
 from __future__ import annotations
 
@@ -28,6 +29,15 @@ CODECS: dict[str, Optional[dict[str, int]]] = {
     "2 bits": {"bits": 2},
     "1 bit": {"bits": 1},
 }
+# With the modules of furl_torch in place of torch's ReLU and GELU, so that only the inputs of layers differ.
+AUXILIARY: dict[str, tuple[Optional[str], Optional[dict[str, int]]]] = {  # stand-in, codec
+    "none": (None, None),
+    "signs": ("asa", None),
+    "residuals": ("ara", None),
+    "2 bits": (None, {"bits": 2}),
+    "signs, rest 2 bits": ("asa", {"bits": 2}),
+    "residuals, 2 bits": ("ara", {"bits": 2}),
+}
 
 
 @dataclass
@@ -43,6 +53,7 @@ class Run:
     saved_bytes: int = 0            # per step, all that autograd kept but parameters
     original_bytes: int = 0         # the same as it would have been
     modules: dict[str, tuple[int, int]] = field(default_factory=dict)  # original and saved bytes
+    indicators: list[dict[str, float]] = field(default_factory=list)  # of the first and the last step, by layer
     cuda_peak_bytes: int = 0        # max_memory_allocated, where there is a GPU
 
     def final_loss(self) -> float:
@@ -64,21 +75,40 @@ def accuracy_of(model: nn.Module, inputs: Tensor, labels: Tensor) -> float:
     return 100.0 * right / labels.numel()
 
 
+def indicators_of(model: nn.Module, inputs: Tensor) -> dict[str, float]:
+    with torch.no_grad(), furl_torch.auxiliary.learning_indicators(model) as found:
+        model(inputs)
+    return dict(found)
+
+
+def saved_bytes_of(model: nn.Module, inputs: Tensor) -> int:
+    """What autograd keeps where nothing is compressed."""
+    with furl_torch.compress_saved() as context, furl_torch.skip():
+        model(inputs)
+    return context.stats().total.bytes_after
+
+
 def train(net: str, codec: str, seed: int, steps: int, batch: int,
-          training: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor]) -> Run:
-    """The same weights and batches for every codec."""
+          training: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], is_auxiliary: bool = False) -> Run:
+    """The same weights and batches for every codec, one of CODECS or AUXILIARY."""
     run = Run(net, codec, seed)
     torch.manual_seed(seed)
     furl_torch.manual_seed(seed)
     inputs, labels = training
     is_cuda = inputs.is_cuda
     model = NETS[net]().to(inputs.device)
+    kind, settings = AUXILIARY[codec] if is_auxiliary else (None, CODECS[codec])
+    if is_auxiliary:
+        furl_torch.modules.replace_modules(model)
+    if kind:
+        furl_torch.auxiliary.convert(model, kind, inputs[:batch])
     optimizer = optimizer_of(net, model)
     order = torch.randint(len(labels), (steps, batch))
-    settings = CODECS[codec]
     context = furl_torch.compress_saved(**settings, model=model) if settings else None
     if is_cuda:
         torch.cuda.reset_peak_memory_stats()
+    if kind:
+        run.indicators.append(indicators_of(model, inputs[order[0]]))
     times = []
     for chosen in order.to(inputs.device):
         begin = time.perf_counter()
@@ -97,6 +127,10 @@ def train(net: str, codec: str, seed: int, steps: int, batch: int,
         stats = context.stats()
         run.original_bytes, run.saved_bytes = stats.total.bytes_before, stats.total.bytes_after
         run.modules = {n: (c.bytes_before, c.bytes_after) for n, c in stats.modules.items()}
+    else:
+        run.original_bytes = run.saved_bytes = saved_bytes_of(model, inputs[order[-1]])
+    if kind:
+        run.indicators.append(indicators_of(model, inputs[order[-1]]))
     with torch.no_grad():
         for chosen in order[-20:].to(inputs.device):  # batch statistics lag behind the weights
             model(inputs[chosen])
@@ -130,11 +164,13 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=64, help="images; and an eighth as many texts")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--threads", type=int, default=2, help="of the CPU")
+    parser.add_argument("--auxiliary", action="store_true", help="signs and residuals in place of inputs of layers")
     parser.add_argument("--json", type=Path, help="write all runs to this file")
     parser.add_argument("--plot", type=Path, help="draw loss curves and bytes per layer: a PNG")
     arguments = parser.parse_args()
     if arguments.device == "cpu":
-        torch.set_num_threads(2)
+        torch.set_num_threads(arguments.threads)
     device = torch.device(arguments.device)
     runs = []
     for net in arguments.nets:
@@ -142,14 +178,14 @@ def main() -> int:
         batch = arguments.batch // 8 if net == "gpt" else arguments.batch
         training, test = load("train", device), load("t10k", device)
         for seed in arguments.seeds:
-            for codec in CODECS:
-                runs.append(train(net, codec, seed, arguments.steps, batch, training, test))
+            for codec in AUXILIARY if arguments.auxiliary else CODECS:
+                runs.append(train(net, codec, seed, arguments.steps, batch, training, test, arguments.auxiliary))
         print_table(net, [r for r in runs if r.net == net], batch)
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(r) for r in runs]))
     if arguments.plot:
         plot(runs, arguments.plot)
-    wrong = failures(runs)
+    wrong = [] if arguments.auxiliary else failures(runs)
     print("\n".join(wrong), file=sys.stderr)
     return 1 if wrong else 0
 
