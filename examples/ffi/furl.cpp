@@ -112,7 +112,7 @@ int32_t call(const furl_plan* serialized, const furl_options* options, char* tex
         views);
     if (!s) return s;
     return furl_c::run(where, options, [&](const auto& engine) {
-      return std::apply([&](const Views&... view) { return body(engine, *p, view...); }, views);
+      return std::apply([&](const auto&... view) { return body(engine, *p, view...); }, views);
     });
   });
 }
