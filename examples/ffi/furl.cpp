@@ -164,13 +164,15 @@ int32_t furl_plan_sizes(const furl_plan* plan, furl_sizes* sizes, char* text) {
     const result<furl::plan> p = furl_c::plan_of(plan);
     if (!p) return p.status();
     if (sizes == nullptr) return {error::null_pointer, "sizes", 0, "must not be null"};
+    const uint32_t size = sizes->struct_bytes;
+    if (size < sizeof size)
+      return {error::wrong_size, "sizes", size, "struct_bytes must be the struct's size"};
     furl_sizes found{};
-    if (const status s = furl_c::copy_known(sizes, "sizes", found); !s) return s;
+    found.struct_bytes = size;
     found.needs_key = p->needs_key() ? 1 : 0;
     found.num_elements = p->num_elements();
     found.blob_bytes = int64_t(p->size_bytes());
-    std::memcpy(sizes, &found,
-                sizes->struct_bytes < sizeof found ? sizes->struct_bytes : sizeof found);
+    std::memcpy(sizes, &found, size < sizeof found ? size : sizeof found);
     return {};
   });
 }

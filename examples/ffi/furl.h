@@ -3,17 +3,18 @@
  *
  * furl for everything that can call C: plans, compression and masks, in host and in device memory.
  *
- * A function returns FURL_OK or one of furl_error, and then has written nothing but one line to
- * `text`: which argument it refuses, its value and the limit, such as "codec.bits is 9: must
- * be 1..8". `text` is NULL, or has room for FURL_TEXT_BYTES. Nothing is thrown, nothing is kept
- * between calls, and any thread may call. Nothing is allocated but by furl_pool_create.
+ * A function returns FURL_OK or what it refuses, one of furl_error. Then it has written nothing,
+ * but for a line of text: which argument is wrong, its value and the limit, such as "codec.bits is
+ * 9: must be 1..8". `text` is where that goes, FURL_TEXT_BYTES, or NULL. Nothing is thrown, no
+ * state is kept between calls, and any thread may call. Memory is allocated by furl_pool_create,
+ * and for texts.
  *
  * Tensors are DLPack's: a furl_tensor has the fields of a DLTensor in their order, so that a
- * pointer to one serves. All tensors of a call lie in the same memory: in that of the host (kDLCPU
- * or kDLCUDAHost), or of one device (kDLCUDA or kDLCUDAManaged), if the library was built with
- * CUDA. There work goes to furl_options.stream and no call waits for it. Elements are row-major
- * without gaps, and only their number must be that of the plan's shape. A blob is a tensor of
- * bytes.
+ * pointer to one serves. All tensors of a call lie in the same memory: that of the host (kDLCPU or
+ * kDLCUDAHost), or, if the library was built with CUDA, that of one device (kDLCUDA or
+ * kDLCUDAManaged). There, work goes to furl_options.stream, and no call waits for it. Elements are
+ * row-major without gaps. Their number is that of the plan's shape; the tensor's own shape may be
+ * another. A blob is a tensor of bytes.
  */
 #ifndef FURL_H
 #define FURL_H

@@ -73,12 +73,15 @@ ffi::Bytes to_bytes(const furl_plan& p) {
   return {reinterpret_cast<const char*>(p.bytes), sizeof p.bytes};
 }
 
+bool is_on_device(const DLTensor* t) {
+  return t->device.device_type == kDLCUDA || t->device.device_type == kDLCUDAManaged;
+}
+
 /// Where a call runs: on a device, on the stream that tvm-ffi knows.
 furl_options options_of(const DLTensor* t) {
   furl_options o{};
   o.struct_bytes = sizeof o;
-  if (t->device.device_type != kDLCPU)
-    o.stream = TVMFFIEnvGetStream(t->device.device_type, t->device.device_id);
+  if (is_on_device(t)) o.stream = TVMFFIEnvGetStream(kDLCUDA, t->device.device_id);
   return o;
 }
 
@@ -92,16 +95,16 @@ struct key {
       for (int i = 0; i < 2; ++i) number[i] = static_cast<uint64_t>((*pair)[i]);
       return;
     }
-    const auto tensor = given.try_cast<DLTensor*>();
-    int64_t bits = tensor ? (*tensor)->dtype.bits * (*tensor)->dtype.lanes : 0;
-    for (int d = 0; tensor && d < (*tensor)->ndim; ++d) bits *= (*tensor)->shape[d];
-    if (bits != 128 || !ffi::IsContiguous(**tensor))
+    DLTensor* const tensor = given.try_cast<DLTensor*>().value_or(nullptr);
+    int64_t bits = tensor == nullptr ? 0 : tensor->dtype.bits * tensor->dtype.lanes;
+    for (int d = 0; tensor != nullptr && d < tensor->ndim; ++d) bits *= tensor->shape[d];
+    if (bits != 128 || !ffi::IsContiguous(*tensor))
       TVM_FFI_THROW(ValueError) << "furl: key must be a pair of integers, or a tensor of 16 bytes";
-    const char* const data = static_cast<const char*>((*tensor)->data) + (*tensor)->byte_offset;
-    if ((*tensor)->device.device_type == kDLCPU) {
-      std::memcpy(number, data, sizeof number);
-    } else {
+    const char* const data = static_cast<const char*>(tensor->data) + tensor->byte_offset;
+    if (is_on_device(tensor)) {
       on_device = reinterpret_cast<const uint64_t*>(data);
+    } else {
+      std::memcpy(number, data, sizeof number);
     }
   }
 };

@@ -87,7 +87,7 @@ def make_plan(shape, **codec) -> Plan:
     c.window_rank = len(window)
     c.window[:min(len(window), 8)] = window[:8]
     for name, value in codec.items():
-        if name not in dict(Codec._fields_):
+        if name not in [field[0] for field in Codec._fields_]:
             raise TypeError(f"furl: codec has no field {name}")
         setattr(c, name, value)
     plan = Plan()

@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """libfurl by ctypes and NumPy: bytes as the headers make them, refusals in words, threads, ages of structs."""
 import ctypes
+import os
+import pathlib
+import re
+import subprocess
 import threading
 
 import cases
@@ -137,6 +141,17 @@ def test_refusals_name_argument_value_and_limit(text):
 
 def test_text_may_be_null():
     assert furl._library.furl_plan_make(None, None, 2, ctypes.byref(furl.Plan()), None) == 2  # FURL_NULL_POINTER
+
+
+def test_symbols_are_those_of_the_header():
+    library = os.environ["FURL_LIBRARY"]
+    found = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    header = (pathlib.Path(__file__).parents[1] / "furl.h").read_text()
+    declared = re.findall(r"^FURL_API .*?(furl_\w+)\(", header, re.MULTILINE)
+    assert sorted(re.findall(r" T (\S+)", found)) == sorted(f"{name}@@FURL_1" for name in declared)
+    dynamic = subprocess.run(["readelf", "-dW", library], check=True, capture_output=True, text=True).stdout
+    assert "soname: [libfurl.so.1]" in dynamic.lower()
+    assert "libstdc++" not in dynamic
 
 
 class LaterCodec(furl.Codec):
