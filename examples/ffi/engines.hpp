@@ -63,6 +63,8 @@ status run(const place& where, const furl_options* given, const Body& body) {
   furl_options o{};
   if (const status s = copy_known(given, "options", o); !s) return s;
   if (!where.is_device) {
+    if (o.device_key != nullptr)
+      return {error::wrong_memory, "options.device_key", 0, "is for tensors on a device"};
     furl::host::options of_host;
     if (o.pool != nullptr) of_host.pool = &o.pool->threads;
     return body(host_engine{of_host});

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
+#include <limits>
 
 #include "furl.h"
 
@@ -109,16 +110,22 @@ struct key {
   }
 };
 
-/// A number or a name out of names, as the codec has it.
+/// A number that the library refuses, by the name of its field, where it does not fit.
+int32_t to_i32(int64_t number) {
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  return static_cast<int32_t>(number >= 0 && number < most ? number : -1);
+}
+
+/// A number, or the place of a name among names.
 int32_t number_of(const ffi::Any& given, std::initializer_list<const char*> names) {
-  if (const auto number = given.try_cast<int64_t>()) return static_cast<int32_t>(*number);
+  if (const auto number = given.try_cast<int64_t>()) return to_i32(*number);
   const auto name = given.cast<ffi::String>();
   int32_t index = 0;
   for (const char* const each : names) {
     if (name == each) return index;
     ++index;
   }
-  return -1;  // which the library refuses by the name of its field
+  return -1;
 }
 
 furl_codec codec_of(const ffi::Map<ffi::String, ffi::Any>& given) {
@@ -126,9 +133,9 @@ furl_codec codec_of(const ffi::Map<ffi::String, ffi::Any>& given) {
   furl_codec_init(&c, sizeof c);
   for (const auto& [name, value] : given) {
     if (name == "bits") {
-      c.bits = value.cast<int32_t>();
+      c.bits = to_i32(value.cast<int64_t>());
     } else if (name == "group") {
-      c.group = value.cast<int32_t>();
+      c.group = to_i32(value.cast<int64_t>());
     } else if (name == "meta") {
       c.meta = number_of(value, {"f32", "f16", "bf16"});
     } else if (name == "rounding") {
@@ -139,9 +146,8 @@ furl_codec codec_of(const ffi::Map<ffi::String, ffi::Any>& given) {
       c.by_lines = value.cast<bool>() ? 1 : 0;
     } else if (name == "window") {
       const auto window = value.cast<ffi::Array<int64_t>>();
-      c.window_rank = static_cast<int32_t>(window.size());
-      for (int32_t d = 0; d < c.window_rank && d < 8; ++d)
-        c.window[d] = static_cast<int32_t>(window[d]);
+      c.window_rank = to_i32(window.size());
+      for (int32_t d = 0; d < c.window_rank && d < 8; ++d) c.window[d] = to_i32(window[d]);
     } else {
       TVM_FFI_THROW(ValueError) << "furl: codec has no field \"" << name << "\"";
     }

@@ -125,6 +125,9 @@ REFUSALS = {
     "x is 4611686018427387904: sizes must not multiply to 2^63":
         lambda: furl.compress(PLAN, furl.Tensor.from_pointer(X.ctypes.data, "f32", (1 << 62, 4)), BLOB, 1, 2),
     "plan: must come from plan::make_codes": lambda: furl.pack(PLAN, X.astype(numpy.uint8), BLOB),
+    "options.device_key: is for tensors on a device": lambda: furl._call(
+        "unpack", ctypes.byref(furl.make_plan_of_codes((8,), 1)), furl._Argument(BLOB), furl._Argument(BLOB[:8]),
+        ctypes.byref(furl.Options(ctypes.sizeof(furl.Options), device_key=16))),
     "options is 2: struct_bytes must be the struct's size": lambda: furl._call(
         "unpack", ctypes.byref(PLAN), furl._Argument(BLOB), furl._Argument(BLOB), ctypes.byref(furl.Options(2))),
 }

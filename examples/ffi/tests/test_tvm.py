@@ -100,6 +100,7 @@ def test_relu_and_sums():
 ONES = numpy.ones((4, 300), numpy.float32)
 REFUSALS = {
     "codec.bits is 9: must be 1..8": lambda: furl.plan((4, 300), {"bits": 9}),
+    "codec.bits is -1: must be 1..8": lambda: furl.plan((4, 300), {"bits": (1 << 32) + 2}),
     'codec has no field "bit"': lambda: furl.plan((4, 300), {"bit": 2}),
     "codec.coding is -1: must be a value of its enum in furl.h": lambda: furl.plan((4, 300), {"coding": "rotten"}),
     "codec.window.rank is 2: must be the rank of the shape, or 0 for no window":
