@@ -66,6 +66,16 @@ def test_codes(case):
     assert codes.tobytes() == case.read("x").tobytes()
 
 
+def test_tensors_may_begin_behind_their_data():
+    case = cases.CODED[0]
+    data = case.read("x")
+    x = tensor(data, case)
+    x.data, x.byte_offset = x.data - 20, 20
+    blob = numpy.empty(case.read("blob").size, numpy.uint8)
+    furl.compress(plan_of(case), x, blob, *cases.KEY)
+    assert blob.tobytes() == case.read("blob").tobytes()
+
+
 def test_decompress_adds():
     case = cases.CODED[0]
     plan = plan_of(case)
