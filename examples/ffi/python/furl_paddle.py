@@ -6,8 +6,8 @@
         loss = model(x)
     loss.backward()
 
-Inputs of linear layers, convolutions and products bear few bits. Outputs of ReLU, softmax and log-softmax do not: run
-those outside, or with min-max codes of 8 bits. FURL_TVM_LIBRARY names the library.
+Inputs of linear layers, convolutions and products bear few bits. ReLU, softmax and log-softmax, whose outputs do not,
+belong outside of the context. FURL_TVM_LIBRARY names the library.
 """
 import os
 from typing import Any
