@@ -39,6 +39,7 @@ status decompress_to(const plan& p, const_bytes blob, values y, random_key key, 
                      const options& o) {
   if (const status s = check_coded(p, y, "y", blob); !s) return s;
   if (const status s = check_element_alignment(y, "y"); !s) return s;
+  if (const status s = check_blob_alignment(p, blob); !s) return s;
   if (const status s = check_no_ranges(o.ranges); !s) return s;
   if (const status s = check_statistics(p, o.statistics, o.ranges, bytes_of(y, "y")); !s) return s;
   if (const status s = check_options(p, o, bytes_of(y, "y")); !s) return s;
@@ -87,6 +88,7 @@ status compress(const plan& p, const_values x, bytes blob, random_key key, cudaS
                 const options& o = {}) {
   if (const status s = detail::check_coded(p, x, "x", blob); !s) return s;
   if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
+  if (const status s = detail::check_blob_alignment(p, blob); !s) return s;
   if (const status s = detail::check_given_ranges(p, o.ranges); !s) return s;
   const detail::named_bytes output = detail::bytes_of(p, blob);
   if (const status s = detail::check_statistics(p, o.statistics, o.ranges, output); !s) return s;

@@ -39,7 +39,7 @@ namespace furl::host {
 /// plan : from plan::make or plan::make_mixed.
 /// x    : in host memory: plan.num_elements() elements of f32, f16 or bf16, row-major, at any
 ///        alignment. It is not changed.
-/// blob : in host memory, aligned to 16 bytes: plan.size_bytes() bytes or more, of which the first
+/// blob : in host memory, at any alignment: plan.size_bytes() bytes or more, of which the first
 ///        plan.size_bytes() are written, padding included. It must not overlap x.
 /// key  : of the random stream that stochastic rounding and rotations draw from. Give each
 ///        compression a new seed or offset. Nearest rounding does not use it.
@@ -69,7 +69,7 @@ inline status compress(const plan& plan, const_values x, bytes blob, random_key 
 /// one; an f32 takes every value as it is.
 ///
 /// plan : the one that compress had, or an equal one. It must not need a key.
-/// blob : in host memory, aligned to 16 bytes: the plan.size_bytes() bytes that compress wrote, on
+/// blob : in host memory, at any alignment: the plan.size_bytes() bytes that compress wrote, on
 ///        the host or on a device. Any other bytes give some values, but never touch other memory.
 /// y    : in host memory: plan.num_elements() elements of f32, f16 or bf16, whatever type x had, at
 ///        any alignment. All of them are written. It must not overlap the blob.
@@ -96,7 +96,7 @@ inline status decompress(const plan& plan, const_bytes blob, values y, random_ke
 /// to find.
 ///
 /// plan : the one that compress had, or an equal one. It must not need a key.
-/// blob : in host memory, aligned to 16 bytes: the plan.size_bytes() bytes that compress wrote.
+/// blob : in host memory, at any alignment: the plan.size_bytes() bytes that compress wrote.
 /// y    : in host memory: plan.num_elements() elements of f32, f16 or bf16, at any alignment. All
 ///        of them are read and written. It must not overlap the blob.
 /// o    : as for decompress.
@@ -118,7 +118,7 @@ inline status decompress_add(const plan& plan, const_bytes blob, values y, rando
 ///
 /// plan  : from plan::make_codes.
 /// codes : in host memory: plan.num_elements() bytes. They are not changed.
-/// blob  : in host memory, aligned to 16 bytes: plan.size_bytes() bytes or more, of which the first
+/// blob  : in host memory, at any alignment: plan.size_bytes() bytes or more, of which the first
 ///         plan.size_bytes() are written. It must not overlap the codes.
 /// pool  : the threads, or null for the calling thread alone.
 ///
@@ -139,7 +139,7 @@ inline status pack(const plan& plan, const_bytes codes, bytes blob, thread_pool*
 /// Unpacks the codes that pack wrote, one per byte.
 ///
 /// plan  : the one that pack had, or an equal one.
-/// blob  : in host memory, aligned to 16 bytes: plan.size_bytes() bytes, from pack on the host or
+/// blob  : in host memory, at any alignment: plan.size_bytes() bytes, from pack on the host or
 ///         on a device, or from another call that writes codes.
 /// codes : in host memory: plan.num_elements() bytes, all of which are written. They must not
 ///         overlap the blob.

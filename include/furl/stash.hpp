@@ -20,8 +20,8 @@ inline namespace v0_2 {
 /// Where a stash gets its memory from, so that a framework's allocator can own it. By default from
 /// the aligned operator new. Neither function may throw.
 struct allocator {
-  /// Returns host memory of that size, aligned to 16 bytes or more, or null if there is none. It is
-  /// called with `context`.
+  /// Returns host memory of that size, at any alignment, or null if there is none. Called with
+  /// `context`.
   void* (*allocate)(void* context, u64 size_bytes) = [](void*, u64 size) {
     return ::operator new (static_cast<::std::size_t>(size), ::std::align_val_t{64},
                            ::std::nothrow);
@@ -60,9 +60,8 @@ class stash {
   }
 
   /// Lets write(blob) write plan.size_bytes() bytes into memory of the allocator, such as codes by
-  /// a codebook or the mask of a ReLU, and owns them. write takes `bytes`, at 16-byte alignment,
-  /// and returns a status; if that is an error, so is the result. error::out_of_memory if the
-  /// allocator returns null.
+  /// a codebook or the mask of a ReLU, and owns them. write takes `bytes` and returns a status; if
+  /// that is an error, so is the result. error::out_of_memory if the allocator returns null.
   template <class Write>
   FURL_HIDDEN static result<stash> make(const furl::plan& plan, const Write& write,
                                         const allocator& memory = {}) {

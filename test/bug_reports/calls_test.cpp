@@ -111,7 +111,8 @@ TEST(BugReports, Case27_BlobsThatWereMoved) {
       const guarded_buffer moved(blob, static_cast<std::size_t>(shift));
       std::vector<float> y(1000);
       const status s = engine->decompress(p, {moved.data(), moved.size()}, y);
-      EXPECT_EQ(s.code, shift % 16 == 0 ? error::none : error::misaligned);
+      const bool is_device = std::string(engine->name()) == "device";
+      EXPECT_EQ(s.code, is_device && shift % 16 != 0 ? error::misaligned : error::none);
       if (s) {
         EXPECT_EQ(y, expected);
       } else {

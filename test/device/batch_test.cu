@@ -137,6 +137,8 @@ TEST(device_batch, NamesTheEntryThatADeviceRefuses) {
   using entry = compress_entry;
   refuse(error::misaligned, "x", 2,
          [](entry& e, options&) { e.x.data = static_cast<const u8*>(e.x.data) + 2; });
+  refuse(error::misaligned, "blob", 2,
+         [](entry& e, options&) { e.blob.data = static_cast<u8*>(e.blob.data) + 8; });
   refuse(error::wrong_memory, "x", 2, [&](entry& e, options&) { e.x.data = host_memory.data(); });
   refuse(error::overlap, "x", 2,
          [](entry& e, options&) { e.blob.data = const_cast<void*>(e.x.data); });

@@ -45,8 +45,8 @@ class device_extras : public testing::Test {
   }
 
   /// All calls of the extras but for those on a blob of a mixed plan.
-  std::vector<call> calls() const {
-    const bytes blob = bytes_at(40960, 4096);
+  std::vector<call> calls(i64 blob_at = 40960) const {
+    const bytes blob = bytes_at(blob_at, 4096);
     const values x = at(0);
     const values y = at(8192);
     const auto squared = span_at<double>(16384, 2);
@@ -195,6 +195,20 @@ TEST_F(device_extras, AMisalignedKeyIsRefused) {
   options o;
   o.device_key = reinterpret_cast<const random_key*>(memory.data() + 4);
   for (const call& run : calls()) expect(run(o), error::misaligned, "options.device_key");
+}
+
+TEST_F(device_extras, AMisalignedBlobIsRefused) {
+  int num_refused = 0;
+  for (const call& run : calls(40960 + 8)) {
+    options without_a_key;
+    without_a_key.device_key = reinterpret_cast<const random_key*>(memory.data() + 4);
+    const status s = run(without_a_key);  // which calls without a blob refuse
+    if (s.argument == std::string("blob")) {
+      expect(s, error::misaligned, "blob");
+      ++num_refused;
+    }
+  }
+  EXPECT_EQ(num_refused, 10);
 }
 
 TEST_F(device_extras, HostMemoryIsRefused) {

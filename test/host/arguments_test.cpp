@@ -64,20 +64,6 @@ TEST_F(HostArguments, NullPointers) {
                 error::null_pointer, "blob", 0);
 }
 
-TEST_F(HostArguments, MisalignedBlob) {
-  const plan codes = *plan::make_codes(2, {tensor_elements});
-  for (int shift = 1; shift < 16; ++shift) {
-    expect_refused(flat, tensor, blob + shift, {}, error::misaligned, "blob", "blob");
-    expect_status(host::pack(codes, {tensor, tensor_elements}, {blob + shift, 4096}),
-                  error::misaligned, "blob", 0);
-    expect_status(host::unpack(codes, {blob + shift, 4096}, {tensor, tensor_elements}),
-                  error::misaligned, "blob", 0);
-  }
-  EXPECT_EQ(memory.bytes(), random_bytes(32768, 3));
-  EXPECT_TRUE(host::compress(flat, {tensor, dtype::f32, tensor_elements},
-                             {blob + 16, flat.size_bytes()}, {}));
-}
-
 TEST_F(HostArguments, OverlapByOneByte) {
   const u64 size = flat.size_bytes();
   for (u8* const overlapping : {blob, blob + size - 1, blob + size / 2})

@@ -116,6 +116,7 @@ inline status check_activation(const plan& p, const_values x, values y, bytes bl
                                const options& o) {
   if (const status s = check_element_alignment(x, "x"); !s) return s;
   if (const status s = check_element_alignment(y, "y"); !s) return s;
+  if (const status s = check_blob_alignment(p, blob); !s) return s;
   return check_options_without_ranges(p, o, {bytes_of(y, "y"), bytes_of(p, blob)});
 }
 

@@ -135,7 +135,7 @@ void drop_tile(const_values x, const dropout_rate& rate, values y, random_key ke
 /// p    : from plan::make_codes with 1 bit.
 /// x    : host, plan.num_elements() elements of any dtype, at any alignment.
 /// y    : host, as many elements of x's dtype; x itself, or disjoint from it.
-/// blob : host, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
+/// blob : host, plan.size_bytes() bytes or more, at any alignment, disjoint from x and y.
 /// pool : threads to work with; none: the calling thread alone.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status relu(const plan& p, const_values x, values y, bytes blob,
@@ -169,7 +169,7 @@ inline status relu(const plan& p, const_values x, values y, bytes blob,
 /// p    : from plan::make with coding::positives.
 /// x    : host, plan.num_elements() elements of any dtype, at any alignment.
 /// y    : host, as many elements of x's dtype; x itself, or disjoint from it.
-/// blob : host, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
+/// blob : host, plan.size_bytes() bytes or more, at any alignment, disjoint from x and y.
 /// key  : of the random stream, for decompress too; each call needs a new one.
 /// pool : threads to work with; none: the calling thread alone.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
@@ -209,7 +209,7 @@ inline status dropout(const_values x, double p, values y, random_key key,
 /// Drops elements as the dropout without a plan does, and writes the mask of those that are kept.
 /// The backward pass is unpack_multiply with dropout_codebook(p).
 /// codes : from plan::make_codes with 1 bit, of as many elements as x and y.
-/// blob  : host, codes.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
+/// blob  : host, codes.size_bytes() bytes or more, at any alignment, disjoint from x and y.
 /// x, p, y, key, pool and errors are as without a plan.
 inline status dropout(const plan& codes, const_values x, double p, values y, bytes blob,
                       random_key key, thread_pool* pool = nullptr) {

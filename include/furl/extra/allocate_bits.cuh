@@ -152,6 +152,7 @@ template <class Architectures = kernel::architectures>
 status squared_ranges(const plan& p, const_bytes blob, span<double> squared, cudaStream_t stream,
                       const options& o = {}) {
   if (const status s = detail::check_ranges_call(p, blob, squared); !s) return s;
+  if (const status s = detail::check_blob_alignment(p, blob); !s) return s;
   options without_index = o;
   if (p.kind() == plan_kind::mixed) {
     if (const status s = detail::check_tile_bits(p, o.tile_bits); !s) return s;

@@ -177,7 +177,7 @@ inline status squared_ranges(const plan& p, const_values x, span<double> squared
 /// step: compress has stored the range of every group, rounded up to the metadata type. With a
 /// window it is that of the residuals.
 /// p       : the plan of the blob, not from plan::make_codes, and not with rotated codes.
-/// blob    : host, the plan.size_bytes() bytes that compress wrote, aligned to 16 bytes.
+/// blob    : host, the plan.size_bytes() bytes that compress wrote, at any alignment.
 /// squared : host, plan.num_tiles() numbers, disjoint from the blob and the bits of tiles.
 /// o       : for a mixed plan the bits of tiles that the blob was made with.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.

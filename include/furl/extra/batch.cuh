@@ -60,6 +60,7 @@ batch_status run_batch(span<const Entry> batch, cudaStream_t stream, const optio
     is_empty = is_empty && e.plan->num_elements() == 0;
     const named_values x = elements_of(e);
     if (const status s = check_element_alignment(x.array, x.name); !s) return s;
+    if (const status s = check_blob_alignment(*e.plan, e.blob); !s) return s;
     return check_options(plan{}, o, output_of(e));
   });
   if (!checked || is_empty) return checked;

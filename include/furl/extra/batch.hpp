@@ -24,20 +24,20 @@
 namespace furl {
 inline namespace v0_2 {
 
-/// A tensor that compress_batch compresses.
+/// A tensor that compress_batch compresses. In device memory its blob is aligned to 16 bytes.
 struct compress_entry {
   /// In host memory, and may be that of other entries too: made by plan::make without a window, for
   /// fewer than 2^41 elements; not for coding::positives, nor where codec.by_lines fills lines.
   const furl::plan* plan = nullptr;
   const_values x;      // plan->num_elements() elements of any dtype
-  bytes blob;          // plan->size_bytes() bytes or more, aligned to 16; disjoint from all else
+  bytes blob;          // plan->size_bytes() bytes or more, disjoint from all else
   u64 key_offset = 0;  // added to the offset of the key: each entry needs one of its own
 };
 
 /// A tensor that decompress_batch restores.
 struct decompress_entry {
   const furl::plan* plan = nullptr;  // what the compression had, in host memory
-  const_bytes blob;                  // the plan->size_bytes() bytes that it wrote, aligned to 16
+  const_bytes blob;                  // the plan->size_bytes() bytes that it wrote
   values y;            // plan->num_elements() elements of any dtype; disjoint from all else
   u64 key_offset = 0;  // what the compression had; only plan->needs_key() uses it
 };
@@ -49,7 +49,7 @@ struct [[nodiscard]] batch_status : status {
 
 }  // namespace v0_2
 
-/// One line, e.g. "entry 17: blob: must be aligned to 16 bytes". (A template, so that braces make a
+/// One line, e.g. "entry 17: blob: must not be null". (A template, so that braces make a
 /// status, as they do without this header.)
 template <class Made, class = ::std::enable_if_t<::std::is_same_v<Made, batch_status>>>
 FURL_HIDDEN ::std::string to_string(const Made& s) {

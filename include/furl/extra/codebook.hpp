@@ -100,7 +100,7 @@ namespace host {
 /// p    : from plan::make_codes or make_scaled.
 /// x    : host, plan.num_elements() elements of any dtype, at any alignment.
 /// book : has at most 2^bits levels for a plan of `bits` bits; not all are 0 if there are scales.
-/// blob : host, plan.size_bytes() bytes or more, aligned to 16 bytes, disjoint from x.
+/// blob : host, plan.size_bytes() bytes or more, at any alignment, disjoint from x.
 /// key  : of the random stream; each call needs a new one. Nearest rounding does not use it.
 /// pool : threads to work with; none: the calling thread alone.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
@@ -120,7 +120,7 @@ inline status pack(const plan& p, const_values x, const codebook& book, span<con
 /// code that names no level becomes 0, and what lies beyond the largest finite f16 or bf16 becomes
 /// that.
 /// p    : from plan::make_codes or make_scaled.
-/// blob : host, the plan.size_bytes() bytes that pack wrote, aligned to 16 bytes.
+/// blob : host, the plan.size_bytes() bytes that pack wrote, at any alignment.
 /// book : has at most 2^bits levels for a plan of `bits` bits.
 /// y    : host, plan.num_elements() elements of any dtype, at any alignment, all of them
 ///        written; disjoint from the blob.
@@ -135,7 +135,7 @@ inline status unpack(const plan& p, const_bytes blob, const codebook& book, valu
 /// pass of everything that multiplies gradients by a few numbers: ReLU, dropout, few-bit
 /// activations.
 /// p    : from plan::make_codes or make_scaled.
-/// blob : host, the plan.size_bytes() bytes that pack wrote, aligned to 16 bytes.
+/// blob : host, the plan.size_bytes() bytes that pack wrote, at any alignment.
 /// book : has at most 2^bits levels for a plan of `bits` bits.
 /// g    : host, plan.num_elements() elements of any dtype, at any alignment.
 /// out  : host, as many elements of g's dtype: g itself, or disjoint from it. Disjoint from the

@@ -219,7 +219,7 @@ void gather_rows(const max_pool_plan& p, const u8* blob, const void* g, void* ou
 /// p    : from max_pool_plan::make.
 /// x    : host, p.num_inputs() elements of any dtype, at any alignment.
 /// y    : host, p.num_outputs() elements of x's dtype, disjoint from x.
-/// blob : host, p.codes().size_bytes() bytes or more, aligned to 16 bytes, disjoint from x and y.
+/// blob : host, p.codes().size_bytes() bytes or more, at any alignment, disjoint from x and y.
 /// pool : threads to work with; none: the calling thread alone.
 /// A bad argument is refused before anything is written: see status. Nothing is allocated.
 inline status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob,
@@ -243,7 +243,7 @@ inline status max_pool(const max_pool_plan& p, const_values x, values y, bytes b
 /// gradients of the windows that chose it, added in f32 in the order of windows and rounded once;
 /// elsewhere it is +0.
 /// p    : from max_pool_plan::make.
-/// blob : host, what max_pool wrote, aligned to 16 bytes. Indices beyond the window are ignored.
+/// blob : host, what max_pool wrote, at any alignment. Indices beyond the window are ignored.
 /// g    : host, the gradient of y: p.num_outputs() elements of any dtype, at any alignment.
 /// out  : host, p.num_inputs() elements of g's dtype, disjoint from g and the blob.
 /// pool : threads to work with; none: the calling thread alone.

@@ -176,6 +176,7 @@ status measure(const plan& p, const_values x, const_bytes blob, span<quality> gr
                quality* total, bytes workspace, cudaStream_t stream, const options& o = {}) {
   if (const status s = detail::check_quality(p, x, blob, groups, total); !s) return s;
   if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
+  if (const status s = detail::check_blob_alignment(p, blob); !s) return s;
   const u64 needed = measure_workspace_bytes(p);
   if (const status s = detail::check_workspace(
           workspace, needed, "must have at least measure_workspace_bytes(plan) bytes");

@@ -199,7 +199,7 @@ void measure_tiles(const plan& p, const void* x, const u8* blob, const_bytes til
 /// neighbours pairwise, as if +0 filled up each group and the groups to a power of two.
 /// p      : the plan of the blob, not from plan::make_codes, nor one that needs a key to decode.
 /// x      : host, the plan.num_elements() elements that were compressed, at any alignment.
-/// blob   : host, the plan.size_bytes() bytes that compress wrote, aligned to 16 bytes.
+/// blob   : host, the plan.size_bytes() bytes that compress wrote, at any alignment.
 /// groups : host, plan.num_groups() sums, disjoint from the others.
 /// total  : host, one sum, that of all groups, disjoint from the others.
 /// o      : for a mixed plan the bits of tiles that the blob was made with.
