@@ -78,6 +78,13 @@
 #define FURL_NO_UNROLL
 #endif
 
+// FURL_FORCE_INLINE marks short functions of the host whose arguments must stay in registers.
+#if defined(__GNUC__)
+#define FURL_FORCE_INLINE inline __attribute__((always_inline))
+#else
+#define FURL_FORCE_INLINE inline
+#endif
+
 // FURL_GRID_CONSTANT marks a kernel's parameter that is indexed at run time: it is read where it
 // is.
 #if defined(__CUDACC__) && !defined(__clang__)

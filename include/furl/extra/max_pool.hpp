@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "furl/detail/checks.hpp"
+#include "furl/detail/extra/max_pool_rows.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
 #include "furl/detail/number.hpp"
@@ -178,17 +179,29 @@ template <class T>
 void pool_tile(const max_pool_plan& p, const image_list& outputs, const void* x, void* y, i64 tile,
                u8* codes) {
   const pool_geometry& g = p.geometry();
-  const i64 plane_inputs = i64(g.rows.input) * g.columns.input;
   const int count = elements_in_tile(p.codes(), tile);
+  float best[tile_elements];
+  u32 index[tile_elements];
+  for (int i = 0; i < count;) {
+    const image_list::place at = outputs.place_of(tile * tile_elements + i);
+    const u8* const image =
+        static_cast<const u8*>(x) + at.plane * g.rows.input * g.columns.input * i64(sizeof(T));
+    const int left = (::std::min)(count - i, g.columns.output - at.column);
+    const int run = whole_windows(g.columns, at.column, left);
+    if (run > 0) {
+      pool_run<T>(g, image, at.row, at.column, run, best + i, index + i);
+    } else {
+      const window_max one = max_of_window(g, at.row, at.column, [&](int row, int column) {
+        return to_f32(load_at<T>(image, i64(row) * g.columns.input + column));
+      });
+      best[i] = one.value;
+      index[i] = u32(one.index);
+    }
+    i += (::std::max)(run, 1);
+  }
   for (int i = 0; i < count; ++i) {
-    const i64 output = tile * tile_elements + i;
-    const image_list::place at = outputs.place_of(output);
-    const window_max best = max_of_window(g, at.row, at.column, [&](int row, int column) {
-      const i64 input = at.plane * plane_inputs + i64(row) * g.columns.input + column;
-      return to_f32(load_at<T>(x, input));
-    });
-    store_at(y, output, round_to<T>(best.value));
-    codes[i] = u8(best.index);
+    store_at(y, tile * tile_elements + i, round_to<T>(best[i]));
+    codes[i] = u8(index[i]);
   }
 }
 

@@ -2,13 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The means of cells on the host where the rows of cells are vectors, as with 8 x 8: by loops over
-// whole bands, which are rows of cells.
+// Where the rows of cells are vectors, as with 8 x 8: the means of cells on the host, and what is
+// left of the elements when they are subtracted, by loops over whole bands, which are rows of
+// cells.
 
 #include <algorithm>
+#include <utility>
 
 #include "furl/config.hpp"
 #include "furl/detail/cells.hpp"
+#include "furl/detail/host/eights.hpp"
 #include "furl/detail/host/means.hpp"
 #include "furl/detail/host/sums.hpp"
 #include "furl/detail/host/tile.hpp"
@@ -18,198 +21,208 @@ FURL_HIDDEN_BEGIN
 
 namespace furl::host::detail {
 
-/// Averages bands. Cells at the edge are filled up with +0 to whole ones, which is what the tree
-/// does too (FORMAT.md, A2).
 class band_means {
  public:
-  /// Whether the rows of cells are vectors, and bands follow each other in memory. With one
-  /// windowed dimension bands are single cells, and must be whole.
+  /// Whether bands follow each other in memory, and the rows of cells are vectors: of 8 elements,
+  /// or of a multiple if all cells are whole. With one windowed dimension bands are single cells,
+  /// and must be whole.
   static bool apply_to(const plan& p) {
     const cell_grid& g = p.grid();
     const int width = g.window[2];
-    if (!p.has_lfc() || g.inner > 1 || width < vector || (width & (width - 1)) != 0) return false;
-    if (g.first_pooled == 2) return g.extent[2] % width == 0;
-    return g.first_pooled == 1 && width * g.window[1] <= means_scratch::num_terms;
+    if (!p.has_lfc() || g.inner > 1 || width < 8 || (width & (width - 1)) != 0) return false;
+    const bool is_whole = g.extent[2] % width == 0 && g.extent[1] % g.window[1] == 0;
+    return g.first_pooled == 1 ? width == 8 || (is_whole && parts_of_band(g) <= max_parts)
+                               : g.first_pooled == 2 && is_whole;
   }
 
   band_means(const plan& p, const void* x, u8* lfc, means_scratch& scratch)
-      : plan_(p),
-        x_(x),
+      : grid_(p.grid()),
+        meta_(p.codec().meta),
+        x_(static_cast<const u8*>(x)),
+        num_elements_(p.num_elements()),
         lfc_(lfc),
-        window_rows_(p.grid().window[1]),
-        width_(p.grid().window[2]),
-        is_one_row_(p.grid().first_pooled == 2),
-        columns_(is_one_row_ ? width_ : p.grid().extent[2]),
-        cells_(is_one_row_ ? 1 : p.grid().cells[2]),
-        whole_((is_one_row_ || columns_ % width_ == 0) && p.grid().extent[1] % window_rows_ == 0),
-        scratch_(scratch),
-        sums_(scratch.sums + means_scratch::num_sums),
-        means_(sums_ + means_scratch::num_sums),
-        counts_(means_ + means_scratch::num_sums) {
-    for (int i = 0; i < vector; ++i) in_row_[i] = i < columns_ % vector ? ~0u : 0u;
+        is_one_row_(grid_.first_pooled == 2),
+        rows_(grid_.window[1]),
+        width_(grid_.window[2]),
+        columns_(is_one_row_ ? width_ : grid_.extent[2]),
+        cells_(is_one_row_ ? 1 : grid_.cells[2]),
+        last_width_(int(columns_ - (cells_ - 1) * width_)),
+        is_whole_(last_width_ == width_ && grid_.extent[1] % rows_ == 0),
+        per_plane_(grid_.cells[1] * cells_),
+        scratch_(scratch) {}
+
+  i64 cells_of_band() const { return cells_; }
+
+  /// A band.
+  struct place {
+    i64 band;
+    i64 in_plane;  // bands of its plane before it
+    i64 element;   // its first
+  };
+  place place_of(i64 band) const {
+    return {band, is_one_row_ ? 0 : band % grid_.cells[1], grid_.band_begin(band)};
   }
 
-  /// Writes the means of bands first..last - 1 into the blob.
+  /// Writes the means of the cells of some bands into the blob. If these are no more than
+  /// cell_list::most, their means are in the scratch afterwards.
   template <class T>
-  void average(i64 first, i64 last) {
-    const i64 filled = i64(window_rows_) * cells_ * width_;  // elements of a band of whole cells
-    if (filled > means_scratch::num_terms) {
-      for (; first < last; ++first) average_parts<T>(first);
+  void average(place at, i64 bands) {
+    const i64 parts = is_one_row_ ? width_ / 8 : parts_of_band(grid_);
+    if (is_whole_ && parts <= max_parts) {
+      for (i64 some = 0; bands > 0; bands -= some) {
+        some = (::std::min)(max_parts / parts, bands);
+        average_whole<T>(at, int(some));
+        at.band += some;
+        at.element += some * rows_ * columns_;
+      }
       return;
     }
-    const i64 at_once = means_scratch::num_terms / filled;
-    for (i64 some = 0; first < last; first += some) {
-      some = (::std::min)(at_once, last - first);
-      const i64 begin = plan_.grid().band_begin(first);
-      const i64 end = plan_.grid().band_begin(first + some);
-      const float* const x = elements<T>(begin, int(end - begin));
-      if (is_one_row_) {
-        average_chunk(x, {first, 1, int(some), int(some) * width_});
-      } else {
-        average_chunk(x, {first, int(some), int(cells_), int(columns_)});
-      }
+    i64 plane = at.element - at.in_plane * rows_ * columns_;
+    i64 in_plane = at.in_plane * cells_;
+    for (i64 left = bands * cells_, some = 0; left > 0; left -= some) {
+      some = (::std::min)(i64(cell_list::most), left);
+      average_ragged<T>(plane, in_plane, int(some), (at.band + bands) * cells_ - left);
+      in_plane += some;
+      for (; in_plane >= per_plane_; in_plane -= per_plane_) plane += grid_.extent[1] * columns_;
     }
+  }
+
+  /// r = x - mean, for the elements of some bands, and up to seven floats more. Moves behind them.
+  /// Pre: their means are in the scratch.
+  template <class T>
+  void subtract(place& first, i64 num_bands, float* r) const {
+    const i64 bands = is_one_row_ ? 1 : num_bands;
+    const i64 columns = is_one_row_ ? num_bands * width_ : columns_;
+    place at = first;
+    // From right to left: where a row's last vector reaches beyond its end, others that come later
+    // write over that.
+    for (i64 end = (columns + 7) / 8, part = 0; end > 0; end = part) {
+      part = (end - 1) / 8 * 8;
+      with_bits(int(end - part), [&](auto parts) {
+        at = first;
+        const float* mean = scratch_.means + part;
+        for (i64 band = 0; band < bands; ++band, mean += cells_) {
+          const int rows = rows_at(at.in_plane);
+          const i64 element = at.element + 8 * part;
+          const i64 readable = num_elements_ - element - (rows - 1) * columns;
+          subtract_eights<T, parts()>(x_ + element * i64(sizeof(T)), rows, columns, readable, mean,
+                                      r + (element - first.element));
+          next_band(at);
+        }
+      });
+    }
+    first = is_one_row_ ? place{first.band + num_bands, 0, first.element + columns} : at;
   }
 
  private:
-  static constexpr int vector = 8;
+  static constexpr i64 max_parts = means_scratch::num_terms;  // whose sums the scratch holds
+  /// Vectors of a whole band.
+  static constexpr i64 parts_of_band(const cell_grid& g) { return g.window[1] * (g.extent[2] / 8); }
 
-  /// Cells of which the scratch holds all elements.
-  struct chunk {
-    i64 first;    // band, or cell where bands are cells
-    int bands;    // as many rows of cells
-    int cells;    // of each
-    int columns;  // of elements
-  };
+  int rows_at(i64 band_in_plane) const {
+    return int(::std::min<i64>(rows_, grid_.extent[1] - band_in_plane * rows_));
+  }
+  void next_band(place& at) const {
+    at.element += rows_at(at.in_plane) * columns_;
+    ++at.band;
+    if (++at.in_plane == grid_.cells[1]) at.in_plane = 0;
+  }
 
-  /// The means of a band too large for the scratch, a part of its columns after the other.
+  /// Means of bands of whole cells, whose parts are all vectors.
   template <class T>
-  void average_parts(i64 band) {
-    const cell_grid& g = plan_.grid();
-    const i64 row = band % g.cells[1] * window_rows_;
-    const int rows = int(::std::min<i64>(window_rows_, g.extent[1] - row));
-    const i64 begin = g.band_begin(band);
-    const i64 at_once = means_scratch::num_terms / (window_rows_ * width_);
-    for (i64 cell = 0, some = 0; cell < cells_; cell += some) {
-      some = (::std::min)(at_once, cells_ - cell);
-      const int filled = int(some) * width_;
-      const int present = int(::std::min<i64>(filled, columns_ - cell * width_));
-      float* out = scratch_.rows;
-      for (int r = 0; r < window_rows_; ++r, out += filled) {
-        const int loaded = r < rows ? present : 0;
-        load_floats<T>(x_, begin + r * columns_ + cell * width_, loaded, out);
-        ::std::fill(out + loaded, out + filled, 0.0f);
-      }
-      add_neighbours(scratch_.rows, int(some) * window_rows_, width_, scratch_.sums, scratch_.terms,
-                     sums_);
-      add_rows(sums_, int(some), means_);
-      store({band, 1, int(some), present}, cell);
+  void average_whole(const place& at, int bands) const {
+    int count = int(bands * rows_ * columns_ / 8);
+    float* sums = scratch_.rows;
+    float* other = scratch_.terms;
+    add_eights<T>(x_ + at.element * i64(sizeof(T)), count, sums);
+    for (int width = width_; width > 8; width /= 2, ::std::swap(sums, other)) {
+      count /= 2;
+      add_pairs(sums, count, other);
+    }
+    const int cells = int(is_one_row_ ? bands : cells_);  // of a row
+    for (int row = 0, cell = 0; row * cells < count; row += rows_, cell += cells)
+      add_rows(sums + row * cells, rows_, cells, cells, scratch_.means + cell);
+    to_lfc(scratch_.means, count / rows_, rows_ * width_, meta_);
+    store(at.band * cells_, count / rows_);
+  }
+
+  /// Means of any cells, eight at a time.
+  /// plane: first element of their plane. in_plane: cells of it before them. cell: the first.
+  template <class T>
+  void average_ragged(i64 plane, i64 in_plane, int count, i64 cell) {
+    cell_list& list = scratch_.cells;
+    if (in_plane < listed_first_ || in_plane + count > listed_end_) {
+      const bool for_all = per_plane_ <= cell_list::most;  // as all planes are alike
+      listed_first_ = for_all ? 0 : in_plane;
+      listed_end_ = for_all ? per_plane_ + cell_list::most : in_plane + count;
+      fill(list, listed_first_, int(listed_end_ - listed_first_ + 7) / 8 * 8);
+    }
+    const int skipped = int(in_plane - listed_first_);
+    for (int i = 0; i < count; i += 8) {
+      const int k = skipped + i;
+      const eight_cells cells{
+          x_ + plane * i64(sizeof(T)), list.offset + k, list.rows + k, list.columns + k,
+          (::std::min)(8, count - i),  columns_};
+      add_cells<T>(cells, scratch_.means + i);
+    }
+    to_lfc(scratch_.means, list.elements + skipped, count, meta_);
+    store(cell, count);
+  }
+
+  /// Lists cells from one of a plane on. Behind its last come those of the next plane.
+  void fill(cell_list& list, i64 first, int count) const {
+    i64 plane = 0;
+    i64 band = first / cells_;
+    i64 cell = first % cells_;
+    for (int i = 0; i < count; ++i) {
+      list.offset[i] = plane + band * rows_ * columns_ + cell * width_;
+      list.rows[i] = rows_at(band);
+      list.columns[i] = cell + 1 == cells_ ? last_width_ : 8;
+      list.elements[i] = float(list.rows[i] * list.columns[i]);
+      if (++cell < cells_) continue;
+      cell = 0;
+      if (++band < grid_.cells[1]) continue;
+      band = 0;
+      plane += grid_.extent[1] * columns_;
     }
   }
 
-  /// Means of a chunk whose elements x has, and 8 more that mean nothing.
-  void average_chunk(const float* x, const chunk& c) {
-    const int count = c.bands * c.cells;
-    add_neighbours(whole_ ? x : fill_up(x, c), count * window_rows_, width_, scratch_.sums,
-                   scratch_.terms, sums_);
-    if (whole_) {
-      for (int band = 0; band < c.bands; ++band)
-        add_rows(sums_ + band * window_rows_ * c.cells, c.cells, means_ + band * c.cells);
+  /// sums[k] = the tree over the k-th of eight cells.
+  template <class T>
+  void add_cells(const eight_cells& cells, float* sums) const {
+    const int max_rows = *::std::max_element(cells.rows, cells.rows + cells.present);
+    const i64 reach = cells.offset[7] + max_rows * columns_ + 8;
+    float* const rows = scratch_.rows;
+    if (cells.x + reach * i64(sizeof(T)) <= x_ + num_elements_ * i64(sizeof(T))) {
+      add_rows_of_cells<T>(cells, max_rows, rows);
     } else {
-      add_rows(sums_, count, means_);
+      add_rows_exactly<T>(cells, max_rows, rows);
     }
-    store(c, 0);
+    ::std::fill(rows + 8 * max_rows, rows + 8 * rows_, 0.0f);
+    add_rows(rows, rows_, 8, 8, sums);
   }
 
-  /// Makes means_, which are sums yet, what is stored, and writes them from a cell of the first
-  /// band on.
-  void store(const chunk& c, i64 cell) {
-    const int count = c.bands * c.cells;
-    const int last_width = c.columns - (c.cells - 1) * width_;
-    for_each_band(c, [&](int band, int rows) {
-      float* const counts = counts_ + band * c.cells;
-      for (int i = 0; i < c.cells; ++i) counts[i] = float(rows * width_);
-      counts[c.cells - 1] = float(rows * last_width);
-    });
-    const dtype meta = plan_.codec().meta;
-    to_lfc(means_, counts_, count, meta);
-    store_lfc(means_, count, meta, lfc_ + (c.first * cells_ + cell) * size_bytes(meta));
+  /// Writes means of the scratch into the blob.
+  void store(i64 cell, int count) const {
+    store_lfc(scratch_.means, count, meta_, lfc_ + cell * size_bytes(meta_));
   }
 
-  /// Calls function(band, rows) for the bands of a chunk, with the rows of elements that each has:
-  /// fewer at the end of a plane.
-  template <class Function>
-  void for_each_band(const chunk& c, const Function& function) const {
-    const i64 extent = plan_.grid().extent[1];
-    i64 left = extent - c.first % plan_.grid().cells[1] * window_rows_;
-    for (int band = 0; band < c.bands; ++band) {
-      const int rows = int(::std::min<i64>(window_rows_, left));
-      function(band, rows);
-      left -= rows;
-      if (left == 0) left = extent;
-    }
-  }
-
-  /// Whole cells, as (row of the window, band, column): few cells of many bands make long vectors.
-  const float* fill_up(const float* x, const chunk& c) {
-    const int filled = c.cells * width_;
-    for_each_band(c, [&](int band, int rows) {
-      float* out = scratch_.rows + band * filled;
-      for (int row = 0; row < window_rows_; ++row, out += c.bands * filled) {
-        const int present = row < rows ? c.columns : 0;
-        fill_up_row(x, present, filled, out);
-        x += present;
-      }
-    });
-    return scratch_.rows;
-  }
-
-  /// Pre: `present` is a row's elements or 0.
-  void fill_up_row(const float* __restrict x, int present, int filled,
-                   float* __restrict out) const {
-    int j = 0;
-    for (; j + vector <= present; j += vector)
-      for (int i = j; i < j + vector; ++i) out[i] = x[i];
-    if (j < present) {
-      for (int i = 0; i < vector; ++i) out[j + i] = float_of(bits_of(x[j + i]) & in_row_[i]);
-      j += vector;
-    }
-    for (; j < filled; j += vector)
-      for (int i = j; i < j + vector; ++i) out[i] = 0.0f;
-  }
-
-  /// out[i] = the tree over sums[i], sums[i + count] .., of as many rows as a window has.
-  void add_rows(float* sums, int count, float* out) const {
-    if (window_rows_ == vector) return add_eight_rows(sums, count, count, out);
-    add_vectors(sums, window_rows_, count, count);
-    ::std::copy(sums, sums + count, out);
-  }
-
-  /// Elements as floats, and 8 more that mean nothing: where they are, or in the scratch.
-  template <class T>
-  const float* elements(i64 first, int count) {
-    const void* const x = static_cast<const u8*>(x_) + first * i64(sizeof(T));
-    if (is_aligned_float<T>(x) && plan_.num_elements() - first >= count + vector)
-      return static_cast<const float*>(x);
-    load_floats<T>(x, 0, count, scratch_.terms);
-    ::std::fill(scratch_.terms + count, scratch_.terms + count + vector, 0.0f);
-    return scratch_.terms;
-  }
-
-  const plan& plan_;
-  const void* const x_;
+  const cell_grid& grid_;
+  const dtype meta_;
+  const u8* const x_;
+  const i64 num_elements_;
   u8* const lfc_;
-  const int window_rows_;
-  const int width_;        // of a cell
-  const bool is_one_row_;  // bands are cells, and those of a chunk one row
+  const bool is_one_row_;  // bands are single cells, and all of them one row
+  const int rows_;         // of a window
+  const int width_;        // likewise
   const i64 columns_;      // of a band
-  const i64 cells_;
-  const bool whole_;  // whether all cells are
+  const i64 cells_;        // likewise
+  const int last_width_;   // of its last cell
+  const bool is_whole_;    // whether all cells are
+  const i64 per_plane_;    // cells
+  i64 listed_first_ = 0;   // of the cells of a plane, the first in the list
+  i64 listed_end_ = 0;     // likewise, behind the last
   means_scratch& scratch_;
-  float* const sums_;  // in the scratch, like the others
-  float* const means_;
-  float* const counts_;  // elements of each cell
-  u32 in_row_[vector];   // all ones for elements of the last vector that are the row's
 };
 
 /// Writes the means of the cells of bands first..last - 1 into the blob.
@@ -218,7 +231,8 @@ void average_bands(const plan& p, const void* x, u8* blob, i64 first, i64 last,
                    means_scratch& scratch) {
   u8* const lfc = blob + p.lfc_offset();
   if (band_means::apply_to(p)) {
-    band_means(p, x, lfc, scratch).average<T>(first, last);
+    band_means bands(p, x, lfc, scratch);
+    bands.average<T>(bands.place_of(first), last - first);
   } else {
     cell_means(p, x, lfc, scratch).average_bands<T>(first, last);
   }

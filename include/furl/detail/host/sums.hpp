@@ -5,6 +5,8 @@
 // Pairwise sums (FORMAT.md, A2) over vectors of partial sums, the means made of them, and the
 // scratch that both ways to the means of cells use (means.hpp, bands.hpp).
 
+#include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "furl/config.hpp"
@@ -12,7 +14,7 @@
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/number.hpp"
 
-#if defined(__AVX__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -20,13 +22,23 @@ FURL_HIDDEN_BEGIN
 
 namespace furl::host::detail {
 
+/// Cells of a plane, and of those behind it.
+struct cell_list {
+  static constexpr int most = 256;  // whose means are made together
+  i64 offset[2 * most + 8];         // first element of each, from that of the plane
+  int rows[2 * most + 8];           // of elements
+  int columns[2 * most + 8];        // likewise
+  float elements[2 * most + 8];     // of the cell
+};
+
 /// Scratch for the means of cells. What is in it means nothing between two calls.
 struct means_scratch {
   static constexpr int num_terms = 2 * tile_elements;  // at least the elements of half a cell
-  static constexpr int num_sums = num_terms / 8 + 8;   // of rows of cells that are vectors
-  alignas(64) float terms[num_terms + 8];
-  alignas(64) float rows[num_terms];
-  alignas(64) float sums[4 * num_sums];
+  alignas(64) float terms[num_terms];
+  alignas(64) float rows[2 * num_terms];  // at least eight for each row of a cell
+  alignas(64) float sums[num_terms / 2];
+  alignas(64) float means[num_terms + 8];
+  cell_list cells;
 };
 
 /// sums[i] = terms[2i] + terms[2i + 1].
@@ -34,23 +46,58 @@ inline void add_pairs(const float* __restrict terms, int count, float* __restric
   for (int i = 0; i < count; ++i) sums[i] = add_rn(terms[2 * i], terms[2 * i + 1]);
 }
 
-/// sums[i] = the tree over terms[8i] .. terms[8i + 7]: three add_pairs at once.
-inline void add_eights(const float* __restrict terms, int count, float* __restrict sums) {
+#if defined(__AVX2__)
+/// Eight elements as floats.
+template <class T>
+__m256 load_eight(const void* x) {
+  if constexpr (::std::is_same_v<T, float>) {
+    return _mm256_loadu_ps(static_cast<const float*>(x));
+  } else if constexpr (::std::is_same_v<T, bf16>) {
+    const __m128i bits = _mm_loadu_si128(static_cast<const __m128i*>(x));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  } else {
+    alignas(32) float values[8];
+    load_floats<T>(x, 0, 8, values);
+    return _mm256_load_ps(values);
+  }
+}
+
+/// The trees over eight vectors, of which load(k) gives the k-th.
+template <class Load>
+FURL_FORCE_INLINE __m256 add_eight_vectors(const Load& load) {
+  // Shuffles limit this, so blends take their place where they can; the order of two terms does
+  // not matter.
+  const auto two = [&](int k) {  // of vectors k and k + 2
+    const __m256 a = load(k);
+    const __m256 b = load(k + 2);
+    return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xdd));
+  };
+  const auto four = [&](int k) {  // sums of the low halves of vectors k .. k + 3, and of the high
+    const __m256 a = two(k);
+    const __m256 b = two(k + 1);
+    return _mm256_add_ps(_mm256_blend_ps(a, b, 0xaa),
+                         _mm256_permute_ps(_mm256_blend_ps(a, b, 0x55), 0xb1));
+  };
+  const __m256 a = four(0);
+  const __m256 b = four(4);
+  return _mm256_add_ps(_mm256_blend_ps(a, b, 0xf0), _mm256_permute2f128_ps(a, b, 0x21));
+}
+#endif
+
+/// sums[i] = the tree over elements 8i .. 8i + 7 of x: three add_pairs at once.
+template <class T>
+void add_eights(const void* x, int count, float* __restrict sums) {
   int i = 0;
-#if defined(__AVX__)
-  for (; i + 8 <= count; i += 8, terms += 64) {
-    const auto load = [terms](int k) { return _mm256_loadu_ps(terms + 8 * k); };
-    const auto four = [load](int k) {  // halves of the sums of terms 8k .. 8k + 31
-      return _mm256_hadd_ps(_mm256_hadd_ps(load(k), load(k + 1)),
-                            _mm256_hadd_ps(load(k + 2), load(k + 3)));
-    };
-    const __m256 first = four(0);
-    const __m256 last = four(4);
-    _mm256_storeu_ps(sums + i, _mm256_add_ps(_mm256_permute2f128_ps(first, last, 0x20),
-                                             _mm256_permute2f128_ps(first, last, 0x31)));
+#if defined(__AVX2__)
+  for (; i + 8 <= count; i += 8) {
+    const u8* const at = static_cast<const u8*>(x) + 8 * i * i64(sizeof(T));
+    const auto load = [at](int k) { return load_eight<T>(at + 8 * k * int(sizeof(T))); };
+    _mm256_storeu_ps(sums + i, add_eight_vectors(load));
   }
 #endif
-  for (; i < count; ++i, terms += 8) {
+  for (; i < count; ++i) {
+    float terms[8];
+    load_floats<T>(x, 8 * i, 8, terms);
     sums[i] = add_rn(add_rn(add_rn(terms[0], terms[1]), add_rn(terms[2], terms[3])),
                      add_rn(add_rn(terms[4], terms[5]), add_rn(terms[6], terms[7])));
   }
@@ -78,7 +125,7 @@ inline void add_neighbours(const float* terms, int sums, int width, float* scrat
     width /= by_eight ? 8 : 2;
     float* const to = width == 1 ? out : scratch;
     if (by_eight) {
-      add_eights(terms, sums * width, to);
+      add_eights<float>(terms, sums * width, to);
     } else {
       add_pairs(terms, sums * width, to);
     }
@@ -105,6 +152,14 @@ inline void add_vectors(float* vectors, int terms, i64 stride, int count) {
   for (int step = 1; step < terms; step *= 2)
     for (int t = 0; t + step < terms; t += 2 * step)
       add_to(vectors + t * stride, vectors + (t + step) * stride, count);
+}
+
+/// sums[i] = the tree over vectors[i], vectors[i + stride] .., of `rows` vectors of `count` floats
+/// and up to seven more, which may be read and written too. The vectors change.
+inline void add_rows(float* vectors, int rows, i64 stride, int count, float* sums) {
+  if (rows == 8) return add_eight_rows(vectors, stride, count, sums);
+  add_vectors(vectors, rows, stride, count);
+  ::std::copy(vectors, vectors + count, sums);
 }
 
 /// Sums of cells of `elements` elements each become the values to store and to subtract.
