@@ -63,13 +63,14 @@ enum class path {
   gelu,
   nf4,
   window_2x2,
-  window_3x3
+  window_3x3,
+  batch
 };
 
 inline const char* name(path way) {
   constexpr const char* names[] = {"flat",      "lfc_1d",     "lfc_2d",     "mixed", "rotated",
                                    "positives", "in_range",   "normalised", "lines", "gelu",
-                                   "nf4",       "window_2x2", "window_3x3"};
+                                   "nf4",       "window_2x2", "window_3x3", "batch"};
   return names[int(way)];
 }
 
@@ -84,6 +85,7 @@ struct tensor {
   extents window;     // that it is pooled with
   int log2_size = 0;  // of one from the axis of sizes; 0 for the others
   i64 extent = 0;     // elements that share their statistics; 0: not normalised
+  i64 num_parts = 1;  // tensors of equal size that it consists of
 };
 
 /// A primitive, and the axes of its rows. An empty list: it has no such axis, and its rows do not
@@ -175,6 +177,8 @@ inline const std::vector<primitive_axes>& all_axes() {
     out.push_back({p::compress, "compress", flat, types, {2}, {256}, {}, timing::hot});
     out.push_back({p::compress, "compress", flat, f32, {2}, {256}, {}, timing::per_call});
     out.push_back({p::decompress, "decompress", flat, f32, {2}, {256}, {}, timing::per_call});
+    out.push_back({p::compress, "compress", {path::batch}, types, {2}, {256}, {}});
+    out.push_back({p::decompress, "decompress", {path::batch}, types, {2}, {256}, {}});
     const auto add_codebook = [&](primitive what, const char* name) {
       out.push_back({what, name, {path::gelu}, types, few_bits, {}, {}});
       out.push_back({what, name, {path::nf4}, types, {4}, {64}, {}});
@@ -204,6 +208,8 @@ inline tensor tensor_of_size(path way, int log2_size) {
 /// What a path is measured on. Shapes of ResNet-50 are those of 64 images.
 inline std::vector<tensor> tensors_of(path way, timing timed) {
   std::vector<tensor> out;
+  if (way == path::batch)
+    return {{"100_of_1024", {102400}, {}, 0, 0, 100}, {"100_of_65536", {6553600}, {}, 0, 0, 100}};
   if (timed == timing::per_call) return {tensor_of_size(way, 10)};
   if (timed == timing::hot) return {tensor_of_size(way, 20), tensor_of_size(way, 22)};
   for (int log2_size = 16; log2_size <= 28; log2_size += 2)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "axes.hpp"
+#include "furl/extra/batch.hpp"
 #include "furl/plan.hpp"
 #include "operands.hpp"
 
@@ -97,6 +98,44 @@ std::vector<u64> sizes_of(const call<Arguments>& c, const call<Arguments>& made_
 
 namespace detail {
 
+/// The parts of a tensor as entries of a batch, whose members are made by
+/// make(plan, array, blob, number).
+template <class Entry, class Make>
+std::vector<Entry> make_entries(const arguments& a, const Make& make) {
+  const i64 parts = a.of->r.on.num_parts;
+  const i64 elements = num_elements(a.of->r) / parts;
+  const u64 blob_bytes = a.plan().size_bytes();
+  std::vector<Entry> entries;
+  for (i64 i = 0; i < parts; ++i) {
+    u8* const array = a.at[std::size_t(operand::x)] + i * elements * size_bytes(a.of->r.type);
+    u8* const blob = a.at[std::size_t(operand::blob)] + u64(i) * blob_bytes;
+    entries.push_back(
+        make(&a.plan(), values{array, a.of->r.type, elements}, bytes{blob, blob_bytes}, u64(i)));
+  }
+  return entries;
+}
+
+template <class A>
+status compress(const A& a) {
+  if (a.of->r.way != path::batch) return a.compress(a.plan(), a.x(), a.blob(), a.key());
+  const auto entries = make_entries<compress_entry>(
+      a, [](const plan* p, const values& x, const bytes& blob, u64 number) {
+        return compress_entry{p, x, blob, number};
+      });
+  return a.compress_batch(span<const compress_entry>(entries.data(), entries.size()), a.key());
+}
+
+template <class A>
+status decompress(const A& a) {
+  if (a.of->r.way != path::batch) return a.decompress(a.plan(), a.blob(), a.x(), key_of_blobs);
+  const auto entries = make_entries<decompress_entry>(
+      a, [](const plan* p, const values& y, const bytes& blob, u64 number) {
+        return decompress_entry{p, blob, y, number};
+      });
+  return a.decompress_batch(span<const decompress_entry>(entries.data(), entries.size()),
+                            key_of_blobs);
+}
+
 template <class A>
 status rectify(const A& a) {
   if (!a.plan().has_mask()) return a.relu(a.plan(), a.x(), a.y(), a.blob());
@@ -144,10 +183,8 @@ std::vector<call<A>> with_library_calls(std::vector<call<A>> calls) {
       {p::pack, p::pack, in_place, [](auto& a) { return a.pack(a.plan(), a.codes(), a.blob()); }},
       {p::unpack, p::pack, in_place,
        [](auto& a) { return a.unpack(a.plan(), a.blob(), a.codes()); }},
-      {p::compress, p::compress, coded,
-       [](auto& a) { return a.compress(a.plan(), a.x(), a.blob(), a.key()); }},
-      {p::decompress, p::compress, coded,
-       [](auto& a) { return a.decompress(a.plan(), a.blob(), a.x(), key_of_blobs); }},
+      {p::compress, p::compress, coded, detail::compress<A>},
+      {p::decompress, p::compress, coded, detail::decompress<A>},
       {p::decompress_add, p::compress, added,
        [](auto& a) { return a.decompress_add(a.plan(), a.blob(), a.x(), key_of_blobs); }},
       {p::stash,

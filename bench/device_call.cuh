@@ -33,6 +33,8 @@ struct device_call : arguments {
   FURL_BENCH_CALL(compress, stream, options())
   FURL_BENCH_CALL(decompress, stream, options())
   FURL_BENCH_CALL(decompress_add, stream, options())
+  FURL_BENCH_CALL(compress_batch, stream)
+  FURL_BENCH_CALL(decompress_batch, stream)
   FURL_BENCH_CALL(pack, stream)
   FURL_BENCH_CALL(unpack, stream)
   FURL_BENCH_CALL(unpack_multiply, stream)

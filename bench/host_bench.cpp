@@ -108,6 +108,8 @@ struct host_call : arguments {
   FURL_BENCH_CALL(compress, options())
   FURL_BENCH_CALL(decompress, options())
   FURL_BENCH_CALL(decompress_add, options())
+  FURL_BENCH_CALL(compress_batch, pool)
+  FURL_BENCH_CALL(decompress_batch, pool)
   FURL_BENCH_CALL(pack, pool)
   FURL_BENCH_CALL(unpack, pool)
   FURL_BENCH_CALL(unpack_multiply, pool)

@@ -84,8 +84,8 @@ inline std::vector<u8> random_codes() {
 /// A row, and what is made of it once for all its calls.
 struct task {
   row r;
-  max_pool_plan pooling;  // of max pooling
-  furl::plan plan;
+  max_pool_plan pooling;   // of max pooling
+  furl::plan plan;         // of one part
   codebook book;           // of calls that take one
   std::vector<u8> inputs;  // what is given
 
@@ -130,6 +130,7 @@ inline plan make_plan(const row& r) {
   c.by_lines = r.way == path::lines;
   if (r.way == path::rotated) c.coding = coding::rotated;
   if (r.way == path::positives) c.coding = coding::positives;
+  if (r.on.num_parts > 1) return *plan::make(c, {num_elements(r) / r.on.num_parts});
   if (r.way != path::mixed) return *plan::make(c, r.on.shape);
   u64 sum = 0;
   for (const u8 bits : make_tile_bits(r)) sum += bits;
@@ -201,7 +202,7 @@ inline u64 task::size(operand which) const {
     case operand::y:
       return pools ? u64(pooling.num_outputs()) * u64(size_bytes(r.type)) : tensor_bytes(r);
     case operand::blob:
-      return plan.size_bytes();
+      return u64(r.on.num_parts) * plan.size_bytes();
     case operand::given:
       return inputs.size();
     case operand::tile_bits:

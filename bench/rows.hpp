@@ -35,6 +35,8 @@ inline std::string base_tensor_of(const row& r) {
       return "extent_768";
     case path::lines:
       return "lines_1000";
+    case path::batch:
+      return "100_of_1024";
     case path::window_2x2:
     case path::window_3x3:
       return "resnet50_112x112";

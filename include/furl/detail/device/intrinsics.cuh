@@ -107,6 +107,13 @@ __device__ __forceinline__ u32 forgotten(u32 value) {
   return value;
 }
 
+/// a * b + c in one instruction, of which the compiler knows nothing either.
+__device__ __forceinline__ u64 multiply_add(u32 a, u32 b, u64 c) {
+  u64 r;
+  asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(r) : "r"(a), "r"(b), "l"(c));
+  return r;
+}
+
 // Shuffles of all 32 lanes. The float forms spare the moves between register types.
 
 /// @{

@@ -142,7 +142,7 @@ FURL_HD constexpr u64 column_bytes(const cell_plane& p, u32 run_elements) {
   const u64 planes = run_elements / p.num_elements();
   const u64 rest = run_elements % p.num_elements() / p.band_elements();
   const u64 bands = planes * p.num_bands() + rest + 3;
-  return bands * (p.num_columns() + p.window_rows()) * sizeof(float);
+  return 16 + bands * (p.num_columns() + p.window_rows()) * sizeof(float);
 }
 
 FURL_HD constexpr u64 slot_bytes(const cell_plane& p, u32 run_elements, int log2_granule) {

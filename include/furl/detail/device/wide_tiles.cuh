@@ -114,11 +114,6 @@ class wide_compress {
   static constexpr u32 no_group = ~0u;
 
   static __device__ __forceinline__ void forget(u64& address) { asm volatile("" : "+l"(address)); }
-  static __device__ __forceinline__ u64 multiply_add(u32 a, u32 b, u64 c) {
-    u64 r;
-    asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(r) : "r"(a), "r"(b), "l"(c));
-    return r;
-  }
 
   __device__ __forceinline__ void quantize(const tile_fragment<T>& x, int t,
                                            const group_params& mine, u32 tile,
