@@ -199,7 +199,7 @@ def _name(atom: Any) -> Any:
 
 
 def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, (Array, np.ndarray, np.generic, float, complex)) or hasattr(leaf, "__jax_array__")
+    return isinstance(leaf, (Array, np.ndarray, np.generic))
 
 
 def _is_differentiable(value: Any) -> bool:
