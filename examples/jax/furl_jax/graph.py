@@ -22,9 +22,10 @@ Atom = Var | Literal
 
 
 def inlined(function: Callable[..., Any], *arguments: Any) -> ClosedJaxpr:
-    """The jaxpr of a function without calls of jitted functions, which hide what values are made of."""
+    """The jaxpr of a function, with the leaves of its arguments as inputs, without calls of jitted functions, which
+    hide what values are made of."""
     closed = jax.make_jaxpr(function)(*arguments)
-    return jax.make_jaxpr(lambda *values: _outputs(closed.jaxpr, closed.consts, values))(*arguments)
+    return jax.make_jaxpr(lambda *values: _outputs(closed.jaxpr, closed.consts, values))(*jax.tree.leaves(arguments))
 
 
 def bind(equation: JaxprEqn, values: Sequence[Any]) -> list[Any]:

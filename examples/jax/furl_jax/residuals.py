@@ -42,7 +42,7 @@ def compress_residuals(
     denominators, float64, and what other primitives read pass as they are: softmax and its loss are best outside.
     The function must not close over values that are differentiated. No forward-mode derivatives.
     """
-    rules = _Rules(bits, max(bits, pointwise_bits), _positions("weights", weights),
+    rules = _Rules(bits, pointwise_bits, _positions("weights", weights),
                    _positions("activations", activations), min_elements)
 
     @functools.wraps(function)
@@ -64,15 +64,16 @@ def compress_residuals(
 
 
 def kept_bytes(function: Callable[..., Any], *arguments: Any) -> int:
-    """Bytes that the derivative of function(*arguments) in reverse keeps from the forward pass, its arguments and
-    constants not counted. Only shapes and dtypes of the arguments matter."""
+    """Bytes that the derivative of function(*arguments) in reverse keeps from the forward pass: jax.vjp's residuals
+    without arguments and constants. What is repeated, reshaped or cast counts as what it is made of, if that is
+    smaller. Only shapes and dtypes of the arguments matter."""
     def residuals(*values: Any) -> list[Any]:
         return jax.tree.leaves(jax.vjp(function, *values)[1])
 
-    jaxpr = jax.make_jaxpr(residuals)(*arguments).jaxpr
-    computed = {atom for equation in jaxpr.eqns for atom in equation.outvars}
-    return sum(graph.num_bytes(atom) for atom in computed.intersection(
-        atom for atom in jaxpr.outvars if isinstance(atom, Var)))
+    jaxpr = graph.inlined(residuals, *arguments).jaxpr
+    made_by = graph.producers(jaxpr)
+    sources = {_name(atom): atom for atom, _ in (graph.source(atom, made_by) for atom in jaxpr.outvars)}
+    return sum(graph.num_bytes(atom) for name, atom in sources.items() if name in made_by)
 
 
 class _Rules:
@@ -83,7 +84,7 @@ class _Rules:
         for name, value in (("bits", bits), ("pointwise_bits", pointwise_bits)):
             if not 1 <= value <= 8:
                 raise ValueError(f"{name} is {value}: must be 1..8")
-        self.bits, self.pointwise_bits = bits, pointwise_bits
+        self.bits, self.pointwise_bits = bits, max(bits, pointwise_bits)
         self.weights, self.activations, self.min_elements = weights, activations, min_elements
 
     def bits_for(self, atom: Var, maker: str, readers: set[str]) -> int:

