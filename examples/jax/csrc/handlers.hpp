@@ -77,7 +77,8 @@ struct handlers {
         });
   }
 
-  static ffi::Error decompress(context c, blob_buffer blob, key_buffer key,
+  /// The buffer without a name is not read: the call waits for what computes it.
+  static ffi::Error decompress(context c, blob_buffer blob, key_buffer key, ffi::AnyBuffer,
                                ffi::Result<ffi::AnyBuffer> y, std::int64_t bits) {
     return for_each_value_blob(
         *y, key, blob, bits,
@@ -94,8 +95,8 @@ struct handlers {
                               });
   }
 
-  static ffi::Error unpack(context c, blob_buffer blob, ffi::Result<ffi::AnyBuffer> codes,
-                           std::int64_t bits) {
+  static ffi::Error unpack(context c, blob_buffer blob, ffi::AnyBuffer,
+                           ffi::Result<ffi::AnyBuffer> codes, std::int64_t bits) {
     return for_each_code_blob(*codes, blob, bits,
                               [&](const furl::plan& p, furl::bytes bytes, furl::bytes b) {
                                 return Engine(c, p).unpack(p, b, bytes);
@@ -160,6 +161,7 @@ auto decompress_binding() {
       .Ctx<typename Engine::context_tag>()
       .template Arg<blob_buffer>()
       .template Arg<key_buffer>()
+      .template Arg<ffi::AnyBuffer>()
       .template Ret<ffi::AnyBuffer>()
       .template Attr<std::int64_t>("bits");
 }
@@ -176,6 +178,7 @@ auto unpack_binding() {
   return ffi::Ffi::Bind()
       .Ctx<typename Engine::context_tag>()
       .template Arg<blob_buffer>()
+      .template Arg<ffi::AnyBuffer>()
       .template Ret<ffi::AnyBuffer>()
       .template Attr<std::int64_t>("bits");
 }

@@ -67,9 +67,15 @@ def compress_with_words(x: Array, words: Array, bits: int) -> Compressed:
 
 def decompress(compressed: Compressed) -> Array:
     """The array that compress had, up to the error of its codes, which is 0 on average."""
+    return decompress_after(compressed, compressed.key)
+
+
+def decompress_after(compressed: Compressed, after: Array) -> Array:
+    """decompress, but not before `after` has been computed: XLA would do all at once at the beginning of the
+    backward pass."""
     y = jax.ShapeDtypeStruct(compressed.shape, compressed.dtype)
     call = jax.ffi.ffi_call("furl_decompress", y, vmap_method="broadcast_all")
-    return call(compressed.blob, compressed.key, bits=np.int64(compressed.bits))
+    return call(compressed.blob, compressed.key, after, bits=np.int64(compressed.bits))
 
 
 def pack(codes: ArrayLike, bits: int = 1) -> Packed:
@@ -84,6 +90,11 @@ def pack(codes: ArrayLike, bits: int = 1) -> Packed:
 
 def unpack(packed: Packed) -> Array:
     """What pack had."""
+    return unpack_after(packed, packed.blob)
+
+
+def unpack_after(packed: Packed, after: Array) -> Array:
+    """unpack, but not before `after` has been computed."""
     codes = jax.ShapeDtypeStruct(packed.shape, packed.dtype)
     call = jax.ffi.ffi_call("furl_unpack", codes, vmap_method="broadcast_all")
-    return call(packed.blob, bits=np.int64(packed.bits))
+    return call(packed.blob, after, bits=np.int64(packed.bits))

@@ -37,12 +37,24 @@ def bind(equation: JaxprEqn, values: Sequence[Any]) -> list[Any]:
     return list(results) if equation.primitive.multiple_results else [results]
 
 
+class Deferred:
+    """An argument that is made when an equation reads it, from what the equation before has computed."""
+
+    def __init__(self, make: Callable[[Any], Any]):
+        self.make = make
+
+
 def evaluate(jaxpr: Jaxpr, constants: Sequence[Any], arguments: Sequence[Any]) -> Callable[[Atom], Any]:
-    """All values of a jaxpr: a function from its variables to them."""
+    """All values of a jaxpr: a function from its variables to them. Arguments may be deferred, but not the last."""
     values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*constants, *arguments], strict=True))
+    latest = arguments[-1] if arguments else None
 
     def read(atom: Atom) -> Any:
-        return atom.val if isinstance(atom, Literal) else values[atom]
+        if isinstance(atom, Literal):
+            return atom.val
+        if isinstance(values[atom], Deferred):
+            values[atom] = values[atom].make(latest)
+        return values[atom]
 
     for equation in jaxpr.eqns:
         operands = [read(atom) for atom in equation.invars]
@@ -52,6 +64,7 @@ def evaluate(jaxpr: Jaxpr, constants: Sequence[Any], arguments: Sequence[Any]) -
         else:
             results = bind(equation, operands)
         values.update(zip(equation.outvars, results, strict=True))
+        latest = results[0] if results else latest
     return read
 
 

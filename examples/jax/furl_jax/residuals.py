@@ -14,7 +14,7 @@ from jax import Array
 from jax.extend.core import Literal, Var
 
 from . import graph
-from .codes import KEY_WORDS, VALUE_DTYPES, Compressed, Packed, compress_with_words, decompress, pack, unpack
+from .codes import KEY_WORDS, VALUE_DTYPES, Compressed, Packed, compress_with_words, decompress_after, pack, unpack_after
 
 PRODUCTS = frozenset(["dot_general", "ragged_dot_general", "conv_general_dilated"])
 POINTWISE = frozenset(["mul", "checkpoint", "remat2"])
@@ -135,14 +135,23 @@ def _with_compressed_vjp(call: Callable[..., Any], rules: _Rules, position: list
                 [_keep(read(atom), bits.get(name, 0), words[i]) for i, (name, atom) in enumerate(kept.items())])
 
     def backward(kept: list[Any], cotangent: Any) -> tuple[Any, ...]:
-        restored = [_restore(value) for value in kept]
-        residuals = []
-        for place, views in zip(pullback["place"], pullback["views"], strict=True):
+        restored: dict[int, Any] = {}
+
+        def restore(place: int, views: list[Any], after: Array) -> Any:
+            if place not in restored:
+                restored[place] = _restore(kept[place], after)
             value = restored[place]
             for equation in views:
                 value, = graph.bind(equation, [value])
-            residuals.append(value)
-        return None, *jax.tree.unflatten(pullback["tree"], residuals)(cotangent)
+            return value
+
+        residuals = [graph.Deferred(functools.partial(restore, place, views))
+                     for place, views in zip(pullback["place"], pullback["views"], strict=True)]
+        given = [c for c in jax.tree.leaves(cotangent) if _is_differentiable(c)]
+        closed = pullback["jaxpr"]
+        read = graph.evaluate(closed.jaxpr, closed.consts, [*residuals, *given])
+        gradients = map(read, closed.jaxpr.outvars)
+        return None, *(next(gradients) if is_one else None for is_one in pullback["differentiable"])
 
     plain.defvjp(forward, backward)
     return plain
@@ -170,16 +179,19 @@ def _choose_bits(jaxpr: Any, sources: list[Any], results: list[Any], residuals: 
 
 def _readers(residuals: list[Any], results: list[Any], numbers: list[int],
              pullback: dict[str, Any]) -> dict[int, set[str]]:
-    """What reads each residual in the backward pass."""
+    """What reads each residual in the backward pass, whose jaxpr is made for that."""
     cotangents = [jax.ShapeDtypeStruct(r.shape, r.dtype) for r in results if _is_differentiable(r)]
 
     def pull(values: list[Any], given: list[Any]) -> Any:
         rest = iter(given)
         full = [next(rest) if _is_differentiable(r) else np.zeros(r.shape, jax.dtypes.float0) for r in results]
-        return jax.tree.unflatten(pullback["tree"], values)(jax.tree.unflatten(pullback["out"], full))
+        gradients = jax.tree.unflatten(pullback["tree"], values)(jax.tree.unflatten(pullback["out"], full))
+        pullback["differentiable"] = [_is_differentiable(gradient) for gradient in gradients]
+        return [gradient for gradient in gradients if _is_differentiable(gradient)]
 
-    jaxpr = jax.make_jaxpr(pull)([jax.ShapeDtypeStruct(r.aval.shape, r.aval.dtype) for r in residuals],
-                                 cotangents).jaxpr
+    pullback["jaxpr"] = graph.inlined(
+        pull, [jax.ShapeDtypeStruct(r.aval.shape, r.aval.dtype) for r in residuals], cotangents)
+    jaxpr = pullback["jaxpr"].jaxpr
     return graph.readers(jaxpr, {v: frozenset([n]) for v, n in zip(jaxpr.invars, numbers)})
 
 
@@ -189,10 +201,10 @@ def _keep(value: Any, bits: int, words: Array) -> Any:
     return pack(value) if value.dtype == jnp.bool_ else compress_with_words(value, words, bits)
 
 
-def _restore(value: Any) -> Any:
+def _restore(value: Any, after: Array) -> Any:
     if isinstance(value, Compressed):
-        return decompress(value)
-    return unpack(value) if isinstance(value, Packed) else value
+        return decompress_after(value, after)
+    return unpack_after(value, after) if isinstance(value, Packed) else value
 
 
 def _name(atom: Any) -> Any:

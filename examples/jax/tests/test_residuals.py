@@ -224,3 +224,16 @@ def test_what_is_refused_is_named() -> None:
         compress_residuals(block, pointwise_bits=0)
     with pytest.raises(ValueError, match="weights is -1"):
         compress_residuals(block, weights=-1)
+
+
+def test_xla_keeps_and_restores_one_layer_after_the_other() -> None:
+    def deep(w: Any, x: jax.Array) -> jax.Array:
+        for _ in range(8):
+            x = jax.nn.relu(x @ w["a"])
+        return x
+
+    def allocated(function: Callable[..., jax.Array]) -> int:
+        step = jax.jit(lambda key, w, x: jax.grad(lambda w: (function(key, w, x)**2).sum())(w))
+        return step.lower(KEY, W, jnp.ones((4096, WIDTH))).compile().memory_analysis().temp_size_in_bytes
+
+    assert allocated(compress_residuals(deep)) < allocated(lambda key, w, x: deep(w, x)) / 2
