@@ -134,7 +134,7 @@ def readers(jaxpr: Jaxpr, names: Mapping[Var, frozenset[int]]) -> dict[int, set[
         if not numbers:
             continue
         for atom, of_operand in zip(equation.invars, of_operands):
-            if name in ("broadcast_in_dim", "mul", "div") and atom.aval.size < equation.outvars[0].aval.size:
+            if name in ("broadcast_in_dim", "mul", "div") and num_bytes(atom) < num_bytes(equation.outvars[0]):
                 for number in of_operand:
                     found[number].add(REPEAT)
         if name in PASSED_ON:

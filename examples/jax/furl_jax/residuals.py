@@ -14,7 +14,8 @@ from jax import Array
 from jax.extend.core import Literal, Var
 
 from . import graph
-from .codes import KEY_WORDS, VALUE_DTYPES, Compressed, Packed, compress_with_words, decompress_after, pack, unpack_after
+from .codes import (KEY_WORDS, VALUE_DTYPES, Compressed, Packed, compress_with_words, decompress_after, pack,
+                    unpack_after)
 
 PRODUCTS = frozenset(["dot_general", "ragged_dot_general", "conv_general_dilated"])
 POINTWISE = frozenset(["mul", "checkpoint", "remat2"])

@@ -153,5 +153,6 @@ def test_sharded_arrays_are_gathered_under_jit() -> None:
     mesh = jax.make_mesh((2,), ("data",))
     x, key = normal(4, 1000), jax.random.key(9)
     run = jax.jit(restored)
-    y = run(jax.device_put(x, NamedSharding(mesh, PartitionSpec("data"))), key)
-    assert (y == restored(x, key)).all()
+    sharded = jax.device_put(x, NamedSharding(mesh, PartitionSpec("data")))
+    assert (run(sharded, key) == restored(x, key)).all()
+    assert "all-gather" in run.lower(sharded, key).compile().as_text()

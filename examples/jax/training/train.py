@@ -71,7 +71,8 @@ def main() -> None:
     test_images, test_labels = (part[:2000] for part in load_images("t10k"))
     marks = [options.steps * part // 4 for part in (1, 2, 3, 4)]
     columns = " | ".join(f"loss to step {mark}" for mark in marks)
-    print(f"| network | kept, MB | ratio | XLA's, MB | {columns} | accuracy, % | s/step |\n|{'---|' * (len(marks) + 6)}")
+    print(f"| network | kept, MB | ratio | XLA's, MB | {columns} | accuracy, % | s/step |")
+    print(f"|{'---|' * (len(marks) + 6)}")
     for name in options.nets:
         new_weights, net, rate = NETS[name]
         test = jax.jit(net)
