@@ -41,7 +41,7 @@ def compress_residuals(
 
     Arguments are pytrees; what is not an array in them is left alone. Bools are kept in one bit each. Integers,
     denominators, float64, and what other primitives read pass as they are: softmax and its loss are best outside.
-    The function must not close over values that are differentiated. No forward-mode derivatives.
+    The function must not close over values that are differentiated or traced. No forward-mode derivatives.
     """
     rules = _Rules(bits, pointwise_bits, _positions("weights", weights),
                    _positions("activations", activations), min_elements)
