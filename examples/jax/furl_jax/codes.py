@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays to blobs and back, under jit, vmap, scan and shard_map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from ._library import blob_bytes
+
+KEY_WORDS = 4  # of furl's keys, 32 bits each
+VALUE_DTYPES = (jnp.float32, jnp.float16, jnp.bfloat16)
+CODE_DTYPES = (jnp.uint8, jnp.bool_)
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["blob", "key"], meta_fields=["shape", "dtype", "bits"])
+@dataclass(frozen=True)
+class Compressed:
+    """An array in a few bits per value: a pytree of two arrays, which may be carried, stacked and sharded."""
+
+    blob: Array  # uint8, one dimension, and those of batches before it
+    key: Array  # uint32, 4 words, which decompress needs too
+    shape: tuple[int, ...]  # of the array, without batches
+    dtype: Any  # of the array
+    bits: int
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["blob"], meta_fields=["shape", "dtype", "bits"])
+@dataclass(frozen=True)
+class Packed:
+    """Bools or small integers, exact, in `bits` bits each: a pytree of one array."""
+
+    blob: Array
+    shape: tuple[int, ...]
+    dtype: Any
+    bits: int
+
+
+def compress(x: ArrayLike, key: Array, bits: int = 2) -> Compressed:
+    """Codes x, of float32, float16 or bfloat16 and of any shape, in 1 to 8 bits per value, without bias.
+
+    Codes of 1 to 4 bits are rotated ones (see the guide), those of more have a minimum and a step for each 256
+    values in the order of memory. key: of jax.random, a new one for each call.
+
+    Under vmap every example has a blob of its own. If the key is not mapped too, all examples have the same noise.
+    Not differentiable. TypeError and ValueError name the argument that is refused.
+    """
+    return compress_with_words(jnp.asarray(x), jax.random.bits(key, (KEY_WORDS,), jnp.uint32), bits)
+
+
+def compress_with_words(x: Array, words: Array, bits: int) -> Compressed:
+    """compress, with the four random words of uint32 that it draws from its key."""
+    if x.dtype not in VALUE_DTYPES:
+        raise TypeError(f"dtype of x is {x.dtype}: must be float32, float16 or bfloat16")
+    blob = jax.ShapeDtypeStruct((blob_bytes(x.size, bits, are_codes=False),), jnp.uint8)
+    call = jax.ffi.ffi_call("furl_compress", blob, vmap_method="broadcast_all")
+    return Compressed(call(x, words, bits=np.int64(bits)), words, x.shape, x.dtype, bits)
+
+
+def decompress(compressed: Compressed) -> Array:
+    """The array that compress had, up to the error of its codes, which is 0 on average."""
+    return decompress_after(compressed, compressed.key)
+
+
+def decompress_after(compressed: Compressed, after: Array) -> Array:
+    """decompress, but not before `after` has been computed: XLA would do all at once at the beginning of the
+    backward pass."""
+    y = jax.ShapeDtypeStruct(compressed.shape, compressed.dtype)
+    call = jax.ffi.ffi_call("furl_decompress", y, vmap_method="broadcast_all")
+    return call(compressed.blob, compressed.key, after, bits=np.int64(compressed.bits))
+
+
+def pack(codes: ArrayLike, bits: int = 1) -> Packed:
+    """Bools, or integers of uint8 below 2**bits (higher bits are dropped), in 1 to 8 bits each. Exact."""
+    codes = jnp.asarray(codes)
+    if codes.dtype not in CODE_DTYPES:
+        raise TypeError(f"dtype of codes is {codes.dtype}: must be uint8 or bool")
+    blob = jax.ShapeDtypeStruct((blob_bytes(codes.size, bits, are_codes=True),), jnp.uint8)
+    call = jax.ffi.ffi_call("furl_pack", blob, vmap_method="broadcast_all")
+    return Packed(call(codes, bits=np.int64(bits)), codes.shape, codes.dtype, bits)
+
+
+def unpack(packed: Packed) -> Array:
+    """What pack had."""
+    return unpack_after(packed, packed.blob)
+
+
+def unpack_after(packed: Packed, after: Array) -> Array:
+    """unpack, but not before `after` has been computed."""
+    codes = jax.ShapeDtypeStruct(packed.shape, packed.dtype)
+    call = jax.ffi.ffi_call("furl_unpack", codes, vmap_method="broadcast_all")
+    return call(packed.blob, after, bits=np.int64(packed.bits))

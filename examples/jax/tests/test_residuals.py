@@ -1,0 +1,239 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""compress_residuals: bytes, exactness where it is promised, and gradients that are right on average."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.ad_checkpoint import checkpoint_name
+
+from furl_jax import compress_residuals, kept_bytes
+
+WIDTH = 64
+KEY = jax.random.key(11)
+
+
+def normal(i: int, *shape: int) -> jax.Array:
+    return jax.random.normal(jax.random.fold_in(KEY, i), shape)
+
+
+X, TARGET = normal(0, 128, WIDTH), normal(1, 128, WIDTH)
+W = {"a": normal(2, WIDTH, WIDTH) / 8, "b": normal(3, WIDTH, WIDTH) / 8, "scale": jnp.ones(WIDTH)}
+
+
+def block(w: Any, x: jax.Array) -> jax.Array:
+    """Norm, products, softmax, ReLU and GELU."""
+    y = (x - x.mean(-1, keepdims=True)) * jax.lax.rsqrt(x.var(-1, keepdims=True) + 1e-5) * w["scale"]
+    y = jax.nn.softmax(y @ w["a"]) @ w["b"]
+    y = jax.nn.relu(y * 8) @ w["a"]
+    return x + jax.nn.gelu(y) @ w["b"]
+
+
+def flat(tree: Any) -> np.ndarray:
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)]).astype(np.float64)
+
+
+def gradient(function: Callable[..., jax.Array], *leading: Any) -> Any:
+    """Of the weights and of x; leading: the arguments before them."""
+    at = len(leading)
+    return jax.grad(lambda *a: (function(*a) * TARGET).sum(), argnums=(at, at + 1))(*leading, W, X)
+
+
+def check_on_average(compressed: Callable[..., jax.Array], exact: np.ndarray, most_error: float,
+                     num_draws: int = 32) -> None:
+    draws = jax.jit(jax.vmap(lambda key: gradient(compressed, key)))(jax.random.split(KEY, num_draws))
+    rows = np.stack([flat(jax.tree.map(lambda leaf: leaf[i], draws)) for i in range(num_draws)])
+    error = np.linalg.norm(rows - exact, axis=1).mean()
+    assert 0 < error < most_error * np.linalg.norm(exact)
+    assert np.linalg.norm(rows.mean(0) - exact) < 1.2 * error / num_draws**.5
+    assert exact @ rows.mean(0) / (exact @ exact) == pytest.approx(1, abs=.05)
+
+
+@pytest.mark.parametrize("bits, ratio, most_error", [(2, 6, .5), (1, 6.5, 1.)])
+def test_gradients_are_right_on_average(bits: int, ratio: float, most_error: float) -> None:
+    compressed = compress_residuals(block, bits)
+    assert kept_bytes(compressed, KEY, W, X) < kept_bytes(block, W, X) / ratio
+    check_on_average(compressed, flat(gradient(block)), most_error)
+
+
+def test_with_checkpoint_few_are_kept() -> None:
+    recomputed = jax.checkpoint(block, policy=jax.checkpoint_policies.dots_saveable)
+    compressed = compress_residuals(recomputed)
+    assert kept_bytes(compressed, KEY, W, X) < kept_bytes(recomputed, W, X) / 7.5
+    # What is computed from restored values is not right on average, but close.
+    given, exact = flat(jax.jit(lambda: gradient(compressed, KEY))()), flat(gradient(block))
+    assert 0 < np.linalg.norm(given - exact) < .3 * np.linalg.norm(exact)
+
+
+def test_values_are_those_of_the_function() -> None:
+    assert (compress_residuals(block)(KEY, W, X) == block(W, X)).all()
+
+
+def test_noise_follows_the_key() -> None:
+    compressed = jax.jit(lambda key: gradient(compress_residuals(block), key))
+    a, b, c = (flat(compressed(jax.random.fold_in(KEY, i))) for i in (0, 1, 0))
+    assert (a == c).all() and not (a == b).all()
+
+
+def test_a_relu_is_exact_and_takes_a_bit_per_value() -> None:
+    def layer(w: Any, x: jax.Array) -> jax.Array:
+        return jax.nn.relu(x @ w["a"])
+
+    compressed = compress_residuals(layer)
+    assert kept_bytes(layer, W, X) == X.size  # a byte for each bool
+    assert kept_bytes(compressed, KEY, W, X) == X.size // 8
+    assert (flat(gradient(compressed, KEY)) == flat(gradient(layer))).all()
+
+
+def test_what_is_made_of_weights_alone_passes() -> None:
+    def layer(w: Any, x: jax.Array) -> jax.Array:
+        return jnp.tanh(jnp.tanh(w["a"]) @ x.T).T
+
+    compressed = compress_residuals(lambda w, x: (x @ jnp.sin(w["a"]).astype(jnp.bfloat16)).astype(jnp.float32))
+    exact = gradient(lambda w, x: (x @ jnp.sin(w["a"]).astype(jnp.bfloat16)).astype(jnp.float32))
+    assert (flat(gradient(compressed, KEY)) == flat(exact)).all()
+    noisy = gradient(compress_residuals(layer, weights=()), KEY)
+    assert not (flat(noisy) == flat(gradient(layer))).all()
+
+
+def test_arguments_pass_unless_they_are_activations() -> None:
+    def product(w: Any, x: jax.Array) -> jax.Array:
+        return x @ w["a"]
+
+    as_argument = compress_residuals(product)
+    assert kept_bytes(as_argument, KEY, W, X) == 0
+    assert (flat(gradient(as_argument, KEY)) == flat(gradient(product))).all()
+    as_activation = compress_residuals(product, activations=1)
+    assert X.nbytes / 16 < kept_bytes(as_activation, KEY, W, X) < X.nbytes / 14
+    check_on_average(as_activation, flat(gradient(product)), .4)
+
+
+def test_small_arrays_pass() -> None:
+    compressed = compress_residuals(block, min_elements=10**6)
+    np.testing.assert_allclose(flat(gradient(compressed, KEY)), flat(gradient(block)), rtol=1e-4, atol=1e-4)
+
+
+def test_statistics_and_denominators_pass() -> None:
+    def scale(w: Any, x: jax.Array) -> jax.Array:
+        lines = x.reshape(-1, 8)
+        return (lines * w["scale"][0] / (1 + (lines**2).sum(-1, keepdims=True))).reshape(x.shape)
+
+    kept = jax.tree.leaves(jax.eval_shape(lambda: jax.vjp(compress_residuals(scale), KEY, W, X)[1]))
+    floats = [leaf.shape for leaf in kept if leaf.dtype == jnp.float32]
+    assert (1024, 1) in floats  # 1024 or more of them, yet exact
+
+
+def test_the_input_of_max_pooling_passes() -> None:
+    def pool(w: Any, x: jax.Array) -> jax.Array:
+        y = jax.lax.reduce_window(x * w["scale"], -jnp.inf, jax.lax.max, (1, 2), (1, 2), "VALID")
+        return jnp.concatenate([y, y], -1)
+
+    assert (flat(gradient(compress_residuals(pool), KEY)) == flat(gradient(pool))).all()
+
+
+def layers(w: Any, x: jax.Array) -> jax.Array:
+    return jax.lax.scan(lambda h, _: (block(w, h), None), x, None, 3)[0]
+
+
+def test_a_scan_inside() -> None:
+    compressed = compress_residuals(layers)
+    assert kept_bytes(compressed, KEY, W, X) < kept_bytes(layers, W, X) / 6
+    check_on_average(compressed, flat(gradient(layers)), .6, 8)
+
+
+def test_inside_of_a_scan() -> None:
+    layer = compress_residuals(block, activations=1)
+
+    def compressed(key: jax.Array, w: Any, x: jax.Array) -> jax.Array:
+        return jax.lax.scan(lambda h, k: (layer(k, w, h), None), x, jax.random.split(key, 3))[0]
+
+    assert kept_bytes(compressed, KEY, W, X) < kept_bytes(layers, W, X) / 6
+    check_on_average(compressed, flat(gradient(layers)), .6, 8)
+
+
+def test_what_checkpoint_names_is_kept_compressed() -> None:
+    def named(w: Any, x: jax.Array) -> jax.Array:
+        h = jax.nn.gelu(checkpoint_name(x @ w["a"], "kept"))
+        return jax.nn.gelu(checkpoint_name(h @ w["b"], "kept"))
+
+    policy = jax.checkpoint_policies.save_only_these_names("kept")
+    compressed = compress_residuals(jax.checkpoint(named, policy=policy))
+    assert 2 * X.size / 2 < kept_bytes(compressed, KEY, W, X) < 1.05 * 2 * X.size / 2  # 4 bits each
+    check_on_average(compressed, flat(gradient(named)), .3)
+
+
+def test_vmap_over_examples_with_keys() -> None:
+    compressed = compress_residuals(lambda w, x: jax.nn.relu(x @ w["a"]) @ w["b"])
+    keys, x = jax.random.split(KEY, 3), X[:96].reshape(3, 32, WIDTH)
+
+    def one(key: jax.Array, x: jax.Array) -> Any:
+        return jax.grad(lambda w: compressed(key, w, x).sum())(W)
+
+    many = jax.jit(jax.vmap(one))(keys, x)
+    for i in range(3):
+        np.testing.assert_allclose(flat(jax.tree.map(lambda leaf: leaf[i], many)), flat(one(keys[i], x[i])),
+                                   rtol=1e-4, atol=1e-4)
+
+
+def test_integers_keys_and_other_leaves_are_arguments_too() -> None:
+    def drop(w: Any, x: jax.Array, key: jax.Array, rows: jax.Array, name: str) -> jax.Array:
+        y = x[rows] @ w[name]
+        return jnp.where(jax.random.bernoulli(key, .5, y.shape), y, 0) * 2
+
+    rows = jnp.arange(128)[::-1]
+    exact = gradient(lambda w, x: drop(w, x, KEY, rows, "a"))
+    compressed = compress_residuals(drop, activations=1)
+    given = gradient(lambda key, w, x: compressed(key, w, x, KEY, rows, "a"), KEY)
+    assert (flat(given[1]) == flat(exact[1])).all()  # of the mask, exact
+    assert not (flat(given[0]) == flat(exact[0])).all()
+
+
+def test_equinox_modules() -> None:
+    eqx = pytest.importorskip("equinox")
+    model = eqx.nn.MLP(WIDTH, WIDTH, 128, 2, key=KEY)
+
+    def apply(model: Any, x: jax.Array) -> jax.Array:
+        return jax.vmap(model)(x)
+
+    compressed = compress_residuals(apply)
+    exact = eqx.filter_grad(lambda m: (apply(m, X) * TARGET).sum())(model)
+    given = eqx.filter_jit(eqx.filter_grad(lambda m: (compressed(KEY, m, X) * TARGET).sum()))(model)
+    assert jax.tree.structure(given) == jax.tree.structure(exact)
+    assert flat(given) @ flat(exact) / (flat(exact) @ flat(exact)) == pytest.approx(1, abs=.1)
+
+
+def test_flax_modules() -> None:
+    nn = pytest.importorskip("flax.linen")
+    model = nn.Sequential([nn.Dense(128), nn.relu, nn.LayerNorm(), nn.Dense(WIDTH)])
+    weights = model.init(KEY, X)
+    compressed = compress_residuals(model.apply)
+    exact = jax.grad(lambda w: (model.apply(w, X) * TARGET).sum())(weights)
+    given = jax.jit(jax.grad(lambda w: (compressed(KEY, w, X) * TARGET).sum()))(weights)
+    assert flat(given) @ flat(exact) / (flat(exact) @ flat(exact)) == pytest.approx(1, abs=.1)
+
+
+def test_what_is_refused_is_named() -> None:
+    with pytest.raises(ValueError, match=r"bits is 9: must be 1\.\.8"):
+        compress_residuals(block, 9)
+    with pytest.raises(ValueError, match="pointwise_bits is 0"):
+        compress_residuals(block, pointwise_bits=0)
+    with pytest.raises(ValueError, match="weights is -1"):
+        compress_residuals(block, weights=-1)
+
+
+def test_xla_keeps_and_restores_one_layer_after_the_other() -> None:
+    def deep(w: Any, x: jax.Array) -> jax.Array:
+        for _ in range(8):
+            x = jax.nn.relu(x @ w["a"])
+        return x
+
+    def allocated(function: Callable[..., jax.Array]) -> int:
+        step = jax.jit(lambda key, w, x: jax.grad(lambda w: (function(key, w, x)**2).sum())(w))
+        return step.lower(KEY, W, jnp.ones((4096, WIDTH))).compile().memory_analysis().temp_size_in_bytes
+
+    assert allocated(compress_residuals(deep)) < allocated(lambda key, w, x: deep(w, x)) / 2
