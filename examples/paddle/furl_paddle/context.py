@@ -24,9 +24,16 @@ OVERWRITES = "CrossEntropy"
 
 @dataclass
 class _Running:
-    """A layer whose forward runs, and the place in memory of its input."""
+    """A layer whose forward runs, and the place in memory, shape and dtype of its input."""
     layer: nn.Layer
     address: int
+    shape: list
+    dtype: paddle.dtype
+
+    def has_input(self, x):
+        """Whether x is the input, or autocast's copy of it: that of the weight has the weight's shape."""
+        is_cast = x.dtype != self.dtype and x.shape == self.shape and x.shape != self.layer.weight.shape
+        return x.data_ptr() == self.address or is_cast
 
 
 def _in_range(name, value, low, high):
@@ -93,7 +100,7 @@ class compress_saved:
     def _begin(self, layer, inputs):
         if not paddle.in_dynamic_mode():
             _refuse_graph(layer.full_name())
-        self._running.append(_Running(layer, inputs[0].data_ptr()))
+        self._running.append(_Running(layer, inputs[0].data_ptr(), inputs[0].shape, inputs[0].dtype))
 
     def _end(self, layer, inputs, output):
         """Layers above are those whose forward has raised."""
@@ -116,8 +123,8 @@ class compress_saved:
             forward = type(running.layer).forward if running else None
             if forward is READS_SIGNS and made_by == "ReluGradNode":
                 return Signs(x)
-            if forward in READS_INPUT and x.data_ptr() == running.address:
-                return Codes(x, self.bits, ROTATED)
+            if forward in READS_INPUT:  # else it is the weight in another shape or type
+                return Codes(x, self.bits, ROTATED) if running.has_input(x) else Passed(x, False)
             if self.other_bits is not None and "Softmax" not in made_by:
                 return Codes(x, self.other_bits, 256)
         return Passed(x, OVERWRITES in made_by)
