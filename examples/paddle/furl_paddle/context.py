@@ -24,11 +24,11 @@ OVERWRITES = "CrossEntropy"
 
 @dataclass
 class _Running:
-    """A layer whose forward runs, and the place in memory, shape and dtype of its input."""
+    """A layer whose forward runs, and the place in memory, shape and dtype of its input, if hooks see one."""
     layer: nn.Layer
-    address: int
-    shape: list
-    dtype: paddle.dtype
+    address: int = 0
+    shape: list | None = None
+    dtype: paddle.dtype | None = None
 
     def has_input(self, x):
         """Whether x is the input, or autocast's copy of it: that of the weight has the weight's shape."""
@@ -100,7 +100,8 @@ class compress_saved:
     def _begin(self, layer, inputs):
         if not paddle.in_dynamic_mode():
             _refuse_graph(layer.full_name())
-        self._running.append(_Running(layer, inputs[0].data_ptr(), inputs[0].shape, inputs[0].dtype))
+        seen = [(x.data_ptr(), x.shape, x.dtype) for x in inputs[:1]]  # none that is given by its keyword
+        self._running.append(_Running(layer, *(seen[0] if seen else ())))
 
     def _end(self, layer, inputs, output):
         """Layers above are those whose forward has raised."""

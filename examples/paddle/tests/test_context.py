@@ -135,6 +135,13 @@ def test_a_layer_with_a_forward_of_its_own_has_unknown_readers():
     assert saved_by(Doubled(64, 64), x, other_bits=8)["codes"][0] == 3
 
 
+def test_an_input_given_by_its_keyword_passes():
+    linear = nn.Linear(64, 64)
+    with compress_saved(linear) as context:
+        linear(input=paddle.randn([96, 64])).sum().backward()
+    assert context.stats()["passed"][0] == 1
+
+
 def test_other_bits_take_all_but_softmax_and_parameters():
     net = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.LayerNorm(64), nn.LogSoftmax())
     images = paddle.randn([64, 64])
