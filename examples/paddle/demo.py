@@ -26,7 +26,7 @@ def gradient(context):
 
 exact = gradient(contextlib.nullcontext())
 print("bits  others  MiB saved  MiB kept  squared error of the gradient")
-for bits, other_bits in ((4, 8), (2, 8), (2, 4), (1, 4), (2, None)):
+for bits, other_bits in ((4, 8), (2, 8), (2, 4), (1, 8), (2, None)):
     context = compress_saved(net, bits=bits, other_bits=other_bits)
     error = np.sum((gradient(context) - exact) ** 2) / np.sum(exact ** 2)
     _, before, kept = (sum(column) for column in zip(*context.stats().values()))

@@ -3,8 +3,9 @@
 """compress_saved, and how it knows what reads a saved tensor.
 
 Paddle's hook gets the tensor alone, whose grad_fn is the operator that made it, not the one that saves it. So the
-layers say it: while the forward of a Linear, convolution or ReLU that is Paddle's own runs, its input or output is what
-it saves. Whatever else is saved has an unknown reader."""
+layers say it: while the forward of a layer that is Paddle's own and named below runs, its input or output is what it
+saves. Whatever else is saved passes, since its reader is unknown: max pooling, for one, compares what it saved, and a
+log-softmax is read by its small differences."""
 
 from dataclasses import dataclass
 
@@ -15,9 +16,11 @@ from paddle.jit.dy2static.program_translator import StaticFunction
 from .saved import FLOATS, ROTATED, Codes, Passed, Signs
 
 # By the forward method: a subclass with another one may save other tensors.
-READS_INPUT = {layer.forward for layer in (nn.Linear, nn.Conv1D, nn.Conv2D, nn.Conv3D, nn.Conv1DTranspose,
-                                           nn.Conv2DTranspose, nn.Conv3DTranspose)}
-READS_SIGNS = nn.ReLU.forward
+LINEAR = {layer.forward for layer in (nn.Linear, nn.Conv1D, nn.Conv2D, nn.Conv3D, nn.Conv1DTranspose,
+                                      nn.Conv2DTranspose, nn.Conv3DTranspose)}
+SMOOTH = {layer.forward for layer in (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D, nn.LayerNorm, nn.GroupNorm,
+                                      nn.InstanceNorm1D, nn.InstanceNorm2D, nn.InstanceNorm3D, nn.GELU, nn.Silu)}
+RELU = {nn.ReLU.forward}
 # Backward passes of cross-entropies write the gradient over the softmax that was saved.
 OVERWRITES = "CrossEntropy"
 
@@ -32,7 +35,8 @@ class _Running:
 
     def has_input(self, x):
         """Whether x is the input, or autocast's copy of it: that of the weight has the weight's shape."""
-        is_cast = x.dtype != self.dtype and x.shape == self.shape and x.shape != self.layer.weight.shape
+        weight = getattr(self.layer, "weight", None)
+        is_cast = x.dtype != self.dtype and x.shape == self.shape and (weight is None or x.shape != weight.shape)
         return x.data_ptr() == self.address or is_cast
 
 
@@ -44,19 +48,18 @@ def _in_range(name, value, low, high):
 class compress_saved:
     """A context in which what autograd saves is compressed, and restored when the backward pass reads it.
 
-    model        : a layer in whose sublayers the inputs of Linear and convolutions are kept as codes, and the outputs
-                   of ReLU as a bit per value.
-    bits         : of these codes, 1 to 4. They are rotated ones, as EDEN (Vargaftik et al., ICML 2022).
-    other_bits   : of whatever else is saved, 1 to 8, in groups of 256 with a minimum and a step, as ActNN (Chen et al.,
-                   ICML 2021). None: it passes. Softmax and log-softmax outputs, whose small differences are a gradient,
-                   pass in any case.
+    model        : a layer. What its sublayers save is compressed, if they are named here; all else passes.
+    bits         : for the inputs of Linear and convolutions: 1 to 4. The codes are rotated ones, as EDEN (Vargaftik et
+                   al., ICML 2022). ReLU keeps a bit per value.
+    other_bits   : for the inputs of batch, layer, group and instance norms, GELU and SiLU: 1 to 8, in groups of 256
+                   with a minimum and a step, as ActNN (Chen et al., ICML 2021). None: they pass.
     min_elements : tensors with fewer values pass.
 
     Integers, bools, other floats, parameters, buffers and tensors with gaps in memory always pass. The context can be
     entered again and again, but not twice at a time. Raises ValueError for an argument out of range, and RuntimeError
     for layers made by paddle.jit.to_static, whose graphs save without calling hooks."""
 
-    def __init__(self, model, bits=2, other_bits=None, min_elements=1024):
+    def __init__(self, model, bits=2, other_bits=8, min_elements=1024):
         if not isinstance(model, nn.Layer):
             raise TypeError(f"furl: model is a {type(model).__name__}: must be a paddle.nn.Layer")
         _in_range("bits", bits, 1, 4)
@@ -78,7 +81,7 @@ class compress_saved:
         self._own_memory = {p.data_ptr() for p in [*self.model.parameters(), *self.model.buffers()]}
         self._hooks = []
         for _, layer in layers:
-            if type(layer).forward in READS_INPUT or type(layer).forward is READS_SIGNS:
+            if type(layer).forward in LINEAR | SMOOTH | RELU:
                 self._hooks += [layer.register_forward_pre_hook(self._begin), layer.register_forward_post_hook(self._end)]
         self._saved_tensors = paddle.autograd.saved_tensors_hooks(self._pack, _unpack)
         self._saved_tensors.__enter__()
@@ -119,14 +122,14 @@ class compress_saved:
 
     def _compress(self, x):
         made_by = x.grad_fn.name() if x.grad_fn else ""
-        if x.dtype in FLOATS and x.is_contiguous() and x.size >= self.min_elements:
-            running = self._running[-1] if self._running else None
-            forward = type(running.layer).forward if running else None
-            if forward is READS_SIGNS and made_by == "ReluGradNode":
+        if self._running and x.dtype in FLOATS and x.is_contiguous() and x.size >= self.min_elements:
+            running = self._running[-1]
+            forward = type(running.layer).forward
+            if forward in RELU and made_by == "ReluGradNode":
                 return Signs(x)
-            if forward in READS_INPUT:  # else it is the weight in another shape or type
-                return Codes(x, self.bits, ROTATED) if running.has_input(x) else Passed(x, False)
-            if self.other_bits is not None and "Softmax" not in made_by:
+            if forward in LINEAR and running.has_input(x):
+                return Codes(x, self.bits, ROTATED)
+            if forward in SMOOTH and self.other_bits is not None and running.has_input(x):
                 return Codes(x, self.other_bits, 256)
         return Passed(x, OVERWRITES in made_by)
 

@@ -4,7 +4,6 @@
 
 import contextlib
 import gc
-import weakref
 
 import numpy as np
 import paddle
@@ -88,18 +87,16 @@ def test_bytes_kept():
 
 
 def test_memory_of_what_is_compressed_is_freed():
-    relu = nn.ReLU()
+    """Asked of the allocator's own tensors: what the hook saw is a new object each time, so addresses tell it."""
     x = paddle.randn([64, 64])
     x.stop_gradient = False
-    with compress_saved(relu):
-        hidden = relu(x * 1)
-        y = hidden + 1
-    alive = weakref.ref(hidden)
-    del hidden
-    gc.collect()
-    assert alive() is None
+    net = nn.Sequential(nn.ReLU(), nn.Linear(64, 64))
+    with compress_saved(net):
+        y = net(x * 1)
+    big = [o for o in gc.get_objects() if isinstance(o, paddle.Tensor) and o.shape == [64, 64] and o.dtype == x.dtype]
+    assert {o.data_ptr() for o in big} == {x.data_ptr(), y.data_ptr(), net[1].weight.data_ptr()}
     y.sum().backward()
-    assert (x.grad.numpy() == (x.numpy() > 0)).all()
+    assert ((x.grad.numpy() != 0) == (x.numpy() > 0)).all()
 
 
 @pytest.mark.parametrize("layer, shape, kinds", [
@@ -132,7 +129,6 @@ def test_a_layer_with_a_forward_of_its_own_has_unknown_readers():
     x = paddle.randn([64, 64])
     x.stop_gradient = False
     assert set(saved_by(Doubled(64, 64), x)) == {"passed"}
-    assert saved_by(Doubled(64, 64), x, other_bits=8)["codes"][0] == 3
 
 
 def test_an_input_given_by_its_keyword_passes():
@@ -142,12 +138,37 @@ def test_an_input_given_by_its_keyword_passes():
     assert context.stats()["passed"][0] == 1
 
 
-def test_other_bits_take_all_but_softmax_and_parameters():
+def test_other_bits():
     net = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.LayerNorm(64), nn.LogSoftmax())
-    images = paddle.randn([64, 64])
-    stats = saved_by(net, images, other_bits=8)
-    assert stats["codes"][0] == 3  # the inputs of Linear, GELU and LayerNorm
-    assert stats["passed"] == (3, 64 * 4 * 2 + 64 * 64 * 4, 64 * 4 * 2 + 64 * 64 * 4)  # and the norm's statistics
+    x, of_linear, of_others = paddle.randn([64, 64]), 64 * 64 // 4 + 32, 64 * 64 + 4 * 16
+    stats = saved_by(net, x)
+    assert stats["codes"] == (3, 3 * 64 * 64 * 4, of_linear + 2 * of_others)
+    assert stats["passed"] == (3, 64 * 4 * 2 + 64 * 64 * 4, 64 * 4 * 2 + 64 * 64 * 4)  # statistics, log-softmax
+    assert saved_by(net, x, other_bits=None)["codes"] == (1, 64 * 64 * 4, of_linear)
+
+
+@pytest.mark.parametrize("layer", [nn.BatchNorm2D(4), nn.GroupNorm(2, 4), nn.InstanceNorm2D(4), nn.GELU(), nn.Silu()],
+                         ids=str)
+def test_gradients_of_layers_with_other_bits(layer):
+    """The gradient of the first layer goes through the second; the exact one is close, at 8 bits."""
+    net = nn.Sequential(nn.Conv2D(3, 4, 1), layer)
+    x, weights = paddle.randn([16, 3, 16, 16]), paddle.randn([16, 4, 16, 16])
+    exact = gradient(net, (net(x) * weights).sum())
+    with compress_saved(net, bits=4) as context:
+        loss = (net(x) * weights).sum()
+    assert context.stats()["codes"][0] == 2
+    assert .0001 < np.linalg.norm(gradient(net, loss) - exact) / np.linalg.norm(exact) < .15
+
+
+def test_max_pooling_finds_its_maxima():
+    net = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.MaxPool2D(2))
+    x = paddle.randn([4, 4, 16, 16])
+    x.stop_gradient = False
+    net(x).sum().backward()
+    exact = x.grad.numpy()
+    x.clear_grad()
+    assert saved_by(net, x)["passed"][0] == 2
+    assert (x.grad.numpy() == exact).all()
 
 
 def test_the_gradient_of_the_input_is_exact_where_weights_alone_are_read():
@@ -177,14 +198,13 @@ def test_gradients_of_gradients():
     assert np.allclose(paddle.grad(g.sum(), x)[0].numpy(), 6 * x.numpy(), atol=1e-5)
 
 
-def test_bfloat16():
-    """Of a product: Paddle's CPU kernels for matrices and ReLU have no half precision."""
+def test_bfloat16(monkeypatch):
+    """Of a product in the place of GELU: Paddle's CPU kernels have hardly anything else in half precision."""
+    monkeypatch.setattr(nn.layer.activation.F, "gelu", lambda x, approximate, name: x * x)
     x = paddle.randn([64, 64]).astype("bfloat16")
     x.stop_gradient = False
-    with compress_saved(nn.ReLU(), other_bits=8) as context:
-        y = x * x
-    y.sum().backward()
-    assert context.stats() == {"codes": (2, 2 * 64 * 64 * 2, 2 * (64 * 64 + 4 * 16))}
+    stats = saved_by(nn.GELU(), x)
+    assert stats == {"codes": (2, 2 * 64 * 64 * 2, 2 * (64 * 64 + 4 * 16))}
     assert x.grad.dtype == paddle.bfloat16
     assert np.allclose(x.grad.astype("float32").numpy(), 2 * x.astype("float32").numpy(), atol=.15)
 
@@ -206,20 +226,25 @@ def test_transposed_views_pass():
     x = paddle.randn([64, 64])
     x.stop_gradient = False
     y = x * 1
-    with compress_saved(nn.ReLU(), other_bits=8) as context:
-        product = paddle.matmul(y.t(), paddle.ones([64, 64]))
+    linear = nn.Linear(64, 64)
+    with compress_saved(linear) as context:
+        product = linear(y.t())
     product.sum().backward()
-    assert context.stats()["passed"][0] == 1
-    assert (x.grad.numpy() == 64).all()
+    assert context.stats() == {"passed": (1, 64 * 64 * 4, 64 * 64 * 4)}
+    expected = paddle.grad(linear(y.t()).sum(), linear.weight)[0]
+    assert np.allclose(linear.weight.grad.numpy(), expected.numpy(), atol=1e-4)
 
 
 def test_a_layer_that_raises_leaves_no_trace():
     net = nn.Sequential(nn.ReLU(), nn.Linear(64, 64))
-    with compress_saved(net) as context:
+    with compress_saved(nn.Sequential(net)) as context:
         with pytest.raises(ValueError):
             net[1](paddle.ones([64, 3]))
+        net[0](paddle.randn([64, 64]))
+        assert len(context._running) == 1
+        F.linear(net[0](paddle.randn([64, 64])), net[1].weight)
         net(paddle.randn([64, 64])).sum().backward()
-    assert context.stats()["codes"][0] == 1
+    assert context.stats()["codes"][0] == 1 and context._running == []
     assert not net[1]._forward_pre_hooks and not net[1]._forward_post_hooks
 
 
