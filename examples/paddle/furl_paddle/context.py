@@ -27,17 +27,19 @@ OVERWRITES = "CrossEntropy"
 
 @dataclass
 class _Running:
-    """A layer whose forward runs, and the place in memory, shape and dtype of its input, if hooks see one."""
+    """A layer whose forward runs, and its input, or None where that is given by its keyword. What is alive shares its
+    place in memory with no other tensor."""
     layer: nn.Layer
-    address: int = 0
-    shape: list | None = None
-    dtype: paddle.dtype | None = None
+    input: paddle.Tensor | None
 
     def has_input(self, x):
         """Whether x is the input, or autocast's copy of it: that of the weight has the weight's shape."""
+        if self.input is None:
+            return False
         weight = getattr(self.layer, "weight", None)
-        is_cast = x.dtype != self.dtype and x.shape == self.shape and (weight is None or x.shape != weight.shape)
-        return x.data_ptr() == self.address or is_cast
+        is_cast = (x.dtype != self.input.dtype and x.shape == self.input.shape
+                   and (weight is None or x.shape != weight.shape))
+        return x.data_ptr() == self.input.data_ptr() or is_cast
 
 
 def _in_range(name, value, low, high):
@@ -77,7 +79,7 @@ class compress_saved:
             if isinstance(layer.forward, StaticFunction) or isinstance(layer, paddle.jit.TranslatedLayer):
                 _refuse_graph(name)
         self._counts = {}
-        self._running = []
+        self._running = None  # after a layer that raises, until the next one ends
         self._own_memory = {p.data_ptr() for p in [*self.model.parameters(), *self.model.buffers()]}
         self._hooks = []
         for _, layer in layers:
@@ -92,7 +94,7 @@ class compress_saved:
         for hook in self._hooks:
             hook.remove()
         self._hooks = None
-        self._running.clear()
+        self._running = None
 
     def stats(self):
         """Of what was saved since the context was last entered: a dict from "codes", "signs" and "passed" to (number of
@@ -103,13 +105,10 @@ class compress_saved:
     def _begin(self, layer, inputs):
         if not paddle.in_dynamic_mode():
             _refuse_graph(layer.full_name())
-        seen = [(x.data_ptr(), x.shape, x.dtype) for x in inputs[:1]]  # none that is given by its keyword
-        self._running.append(_Running(layer, *(seen[0] if seen else ())))
+        self._running = _Running(layer, inputs[0] if inputs else None)
 
     def _end(self, layer, inputs, output):
-        """Layers above are those whose forward has raised."""
-        while self._running.pop().layer is not layer:
-            pass
+        self._running = None
 
     def _pack(self, x):
         if x.persistable or (x._is_initialized() and x.data_ptr() in self._own_memory):
@@ -123,13 +122,12 @@ class compress_saved:
     def _compress(self, x):
         made_by = x.grad_fn.name() if x.grad_fn else ""
         if self._running and x.dtype in FLOATS and x.is_contiguous() and x.size >= self.min_elements:
-            running = self._running[-1]
-            forward = type(running.layer).forward
+            forward, reads = type(self._running.layer).forward, self._running.has_input
             if forward in RELU and made_by == "ReluGradNode":
                 return Signs(x)
-            if forward in LINEAR and running.has_input(x):
+            if forward in LINEAR and reads(x):
                 return Codes(x, self.bits, ROTATED)
-            if forward in SMOOTH and self.other_bits is not None and running.has_input(x):
+            if forward in SMOOTH and self.other_bits is not None and reads(x):
                 return Codes(x, self.other_bits, 256)
         return Passed(x, OVERWRITES in made_by)
 
