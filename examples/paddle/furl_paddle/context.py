@@ -7,6 +7,8 @@ layers say it: while the forward of a layer that is Paddle's own and named below
 saves. Whatever else is saved passes, since its reader is unknown: max pooling, for one, compares what it saved, and a
 log-softmax is read by its small differences."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import paddle
@@ -84,7 +86,8 @@ class compress_saved:
         self._hooks = []
         for _, layer in layers:
             if type(layer).forward in LINEAR | SMOOTH | RELU:
-                self._hooks += [layer.register_forward_pre_hook(self._begin), layer.register_forward_post_hook(self._end)]
+                self._hooks.append(layer.register_forward_pre_hook(self._begin))
+                self._hooks.append(layer.register_forward_post_hook(self._end))
         self._saved_tensors = paddle.autograd.saved_tensors_hooks(self._pack, _unpack)
         self._saved_tensors.__enter__()
         return self

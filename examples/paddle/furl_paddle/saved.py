@@ -71,6 +71,6 @@ class Passed:
 
     def restore(self):
         if self.view.inplace_version != self.version:
-            raise RuntimeError(f"furl: a tensor of shape {self.view.shape} that a gradient needs was modified in place: "
-                               f"its version is {self.view.inplace_version}, and was {self.version} when it was saved")
+            raise RuntimeError(f"furl: a tensor of shape {self.view.shape} was modified in place, and its values are "
+                               f"needed: its version is {self.view.inplace_version}, and was {self.version}")
         return self.view.clone() if self.is_overwritten else self.view
