@@ -71,6 +71,6 @@ class Passed:
 
     def restore(self):
         if self.view.inplace_version != self.version:
-            raise RuntimeError(f"furl: a tensor of shape {self.view.shape} was modified in place, and its values are "
-                               f"needed: its version is {self.view.inplace_version}, and was {self.version}")
+            raise RuntimeError(f"furl: a saved tensor of shape {list(self.view.shape)} was modified in place: its "
+                               f"version is {self.view.inplace_version}, and was {self.version}")
         return self.view.clone() if self.is_overwritten else self.view
