@@ -106,6 +106,7 @@ std::vector<Entry> make_entries(const arguments& a, const Make& make) {
   const i64 elements = num_elements(a.of->r) / parts;
   const u64 blob_bytes = a.plan().size_bytes();
   std::vector<Entry> entries;
+  entries.reserve(std::size_t(parts));
   for (i64 i = 0; i < parts; ++i) {
     u8* const array = a.at[std::size_t(operand::x)] + i * elements * size_bytes(a.of->r.type);
     u8* const blob = a.at[std::size_t(operand::blob)] + u64(i) * blob_bytes;

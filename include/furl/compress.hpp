@@ -7,7 +7,7 @@
 // them has made. The threads of a pool work on tiles in parallel, with the same bytes for any
 // number of threads. Calls for device memory are in compress.cuh.
 //
-// Only a stash allocates memory, from its allocator. Each call takes less than 32 KiB of stack in
+// Only a stash allocates memory, from its allocator. Each call takes less than 64 KiB of stack in
 // every thread.
 
 #include <cstring>

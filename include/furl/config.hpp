@@ -142,6 +142,6 @@ inline constexpr int max_rotated_bits = 4;              // of a rotated code
 inline constexpr int max_rank = 8;                      // of a shape
 inline constexpr int max_window = 64;                   // elements along one dimension of a cell
 inline constexpr int max_cell_elements = 4096;          // of the tensor, in a cell
-inline constexpr int blob_alignment = 16;               // bytes, of its parts, on a device of it
+inline constexpr int blob_alignment = 16;               // bytes, of parts, and of device blobs
 
 }  // namespace furl

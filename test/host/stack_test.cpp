@@ -18,8 +18,8 @@ namespace {
 
 #if !defined(FURL_SANITIZED)
 
-constexpr std::size_t stack_bytes = 64 * 1024;
-constexpr std::size_t limit_bytes = 32 * 1024;  // of a call, as compress.hpp says
+constexpr std::size_t stack_bytes = 128 * 1024;
+constexpr std::size_t limit_bytes = 64 * 1024;  // of a call, as compress.hpp says
 constexpr u8 paint = 0xA5;
 
 /// Bytes of stack that a thread with stack_bytes of it has touched when it has run a function.

@@ -27,7 +27,7 @@ struct array_elements {
   /// The first four, in one load from a cache.
   __device__ __forceinline__ void first_four(float (&v)[4]) const {
     tile_fragment<T> loaded;
-    load_constant_vector(__cvta_generic_to_global(x), loaded.word[0]);
+    load_cached_vector(x, loaded.word[0]);
     unpack_row<T>(loaded.word[0], v);
   }
   /// The first 1024 as a tile, of which `count` are present.

@@ -96,10 +96,8 @@ __device__ __forceinline__ void apply_vectors(const Tile& tile, tile_fragment<fl
     const u32 index = tile.given.index(tile.at, u32(row_begin(row, lane_index())));
     float mean[4] = {};
     float inverse_deviation[4];
-    if (tile.given.mean != nullptr)
-      load_constant_vector(__cvta_generic_to_global(tile.given.mean + index), mean);
-    load_constant_vector(__cvta_generic_to_global(tile.given.inverse_deviation + index),
-                         inverse_deviation);
+    if (tile.given.mean != nullptr) load_cached_vector(tile.given.mean + index, mean);
+    load_cached_vector(tile.given.inverse_deviation + index, inverse_deviation);
     FURL_UNROLL
     for (int k = 0; k < 4; ++k) apply(x.word[row][k], mean[k], tile.factor(inverse_deviation[k]));
   }

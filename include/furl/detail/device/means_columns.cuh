@@ -23,8 +23,9 @@ struct lfc_columns {
   /// Threads : one block, all threads with the same arguments: one warp for each tile.
   /// Shapes  : plane : windows of one column and at most 8 rows; rows of a multiple of 4 elements.
   ///           The run begins with tile `first` and has `count` elements in the tensor.
-  /// Shared  : storage: a float4, a float for each cell that the run touches, and a u32 for each
-  /// row. Sync    : none.
+  /// Shared  : storage: a float4, then a float for each cell that the run touches, and a u32 for
+  ///           each of its rows.
+  /// Sync    : none.
   __device__ __forceinline__ lfc_columns(float4* storage, const cell_plane& p, i64 first, u32 count)
       : plane(p),
         run(p.run_of(first * tile_elements, count)),
@@ -98,7 +99,8 @@ __device__ __forceinline__ Source behind(const Source& x, u32 distance) {
 }
 template <class T>
 __device__ __forceinline__ array_elements<T> behind(const array_elements<T>& x, u32 distance) {
-  return {reinterpret_cast<const T*>(multiply_add(distance, u32(sizeof(T)), u64(x.x)))};
+  return {static_cast<const T*>(__cvta_global_to_generic(
+      multiply_add(distance, u32(sizeof(T)), __cvta_generic_to_global(x.x))))};
 }
 /// @}
 

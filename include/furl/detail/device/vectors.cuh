@@ -69,14 +69,18 @@ __device__ __forceinline__ void store_blob_word(u64 at, u32 word) {
 /// @}
 
 /// @{
-/// Of memory that no thread writes, so that the compiler may choose the order.
-__device__ __forceinline__ void load_constant_vector(u64 at, u32 (&word)[2]) {
-  asm("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(word[0]), "=r"(word[1]) : "l"(at));
+/// Without inline assembly, so that the compiler may choose the order.
+__device__ __forceinline__ void load_cached_vector(const void* from, u32 (&word)[2]) {
+  const uint2 v = *static_cast<const uint2*>(from);
+  word[0] = v.x;
+  word[1] = v.y;
 }
-__device__ __forceinline__ void load_constant_vector(u64 at, float (&word)[4]) {
-  asm("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
-      : "=f"(word[0]), "=f"(word[1]), "=f"(word[2]), "=f"(word[3])
-      : "l"(at));
+__device__ __forceinline__ void load_cached_vector(const void* from, float (&word)[4]) {
+  const float4 v = *static_cast<const float4*>(from);
+  word[0] = v.x;
+  word[1] = v.y;
+  word[2] = v.z;
+  word[3] = v.w;
 }
 /// @}
 

@@ -201,10 +201,9 @@ class level_reader {
   float level_[max_levels] = {};
 };
 
-/// scale_by_level for a tile, without a branch: half of a mask's are mispredicted.
+/// Multiplies the gradients of a tile by the levels of its elements.
 inline void scale_tile(const float* __restrict level, float* __restrict g) {
-  for (int i = 0; i < tile_elements; ++i)
-    g[i] = float_of(select_bits(is_zero(level[i]), 0u, bits_of(mul_rn(g[i], level[i]))));
+  for (int i = 0; i < tile_elements; ++i) g[i] = scale_by_level(g[i], level[i]);
 }
 
 /// pack after the checks. scales: given ones, or none.

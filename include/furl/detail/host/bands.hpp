@@ -63,14 +63,14 @@ class band_means {
     return {band, is_one_row_ ? 0 : band % grid_.cells[1], grid_.band_begin(band)};
   }
 
-  /// Writes the means of the cells of some bands into the blob. If these are no more than
-  /// cell_list::most, their means are in the scratch afterwards.
+  /// Writes the means of the cells of some bands into the blob. If these have at most
+  /// cell_list::most cells and max_parts elements, their means are in the scratch afterwards.
   template <class T>
   void average(place at, i64 bands) {
     const i64 parts = is_one_row_ ? width_ / 8 : parts_of_band(grid_);
     if (is_whole_ && parts <= max_parts) {
       for (i64 some = 0; bands > 0; bands -= some) {
-        some = (::std::min)(max_parts / parts, bands);
+        some = (::std::min)({max_parts / parts, means_scratch::num_means / cells_, bands});
         average_whole<T>(at, int(some));
         at.band += some;
         at.element += some * rows_ * columns_;
@@ -87,7 +87,8 @@ class band_means {
     }
   }
 
-  /// r = x - mean, for the elements of some bands, and up to seven floats more. Moves behind them.
+  /// r = x - mean, for the elements of some bands, and up to seven floats more. Sets `first` to the
+  /// band behind them.
   /// Pre: their means are in the scratch.
   template <class T>
   void subtract(place& first, i64 num_bands, float* r) const {
@@ -152,7 +153,9 @@ class band_means {
   void average_ragged(i64 plane, i64 in_plane, int count, i64 cell) {
     cell_list& list = scratch_.cells;
     if (in_plane < listed_first_ || in_plane + count > listed_end_) {
-      const bool for_all = per_plane_ <= cell_list::most;  // as all planes are alike
+      // As all planes are alike, once for all: but not where a call has less of them than this
+      // costs.
+      const bool for_all = per_plane_ <= cell_list::most && rows_ * columns_ <= max_parts;
       listed_first_ = for_all ? 0 : in_plane;
       listed_end_ = for_all ? per_plane_ + cell_list::most : in_plane + count;
       fill(list, listed_first_, int(listed_end_ - listed_first_ + 7) / 8 * 8);
@@ -213,15 +216,15 @@ class band_means {
   const i64 num_elements_;
   u8* const lfc_;
   const bool is_one_row_;  // bands are single cells, and all of them one row
-  const int rows_;         // of a window
-  const int width_;        // likewise
-  const i64 columns_;      // of a band
-  const i64 cells_;        // likewise
-  const int last_width_;   // of its last cell
-  const bool is_whole_;    // whether all cells are
-  const i64 per_plane_;    // cells
+  const int rows_;         // of elements in a window
+  const int width_;        // of a window, in elements
+  const i64 columns_;      // elements of a row of a band
+  const i64 cells_;        // of a band
+  const int last_width_;   // of a band's last cell
+  const bool is_whole_;    // no cell is cut off at an edge
+  const i64 per_plane_;    // cells of a plane
   i64 listed_first_ = 0;   // of the cells of a plane, the first in the list
-  i64 listed_end_ = 0;     // likewise, behind the last
+  i64 listed_end_ = 0;     // of the cells of a plane, the one behind the list's last
   means_scratch& scratch_;
 };
 

@@ -70,6 +70,20 @@ void add_rows_of_cells(const eight_cells& cells, int max_rows, float* sums) {
 #endif
 }
 
+#if defined(__AVX2__)
+/// r = x - mean for elements that follow one another, and up to seven floats more. `readable`
+/// elements are there.
+template <class T>
+FURL_FORCE_INLINE void subtract_run(const u8* x, int count, i64 readable, float mean, float* r) {
+  const __m256 means = _mm256_set1_ps(mean);
+  const int end = readable < (count + 7) / 8 * 8 ? count - 7 : count;
+  int i = 0;
+  for (; i < end; i += 8)
+    _mm256_storeu_ps(r + i, _mm256_sub_ps(load_eight<T>(x + i * int(sizeof(T))), means));
+  for (; i < count; ++i) r[i] = sub_rn(to_f32(load_at<T>(x, i)), mean);
+}
+#endif
+
 /// r = x - mean[i] for the i-th of some vectors of each row, of which the last may reach beyond the
 /// row's end. `readable` elements are there from the beginning of the last row on.
 template <class T, int Vectors>
@@ -77,17 +91,11 @@ FURL_FORCE_INLINE void subtract_eights(const u8* x, int rows, i64 columns, i64 r
                                        const float* mean, float* r) {
   int row = 0;
 #if defined(__AVX2__)
-  if (Vectors == 1 && columns <= 8) {  // all rows are one run
-    const __m256 one = _mm256_broadcast_ss(mean);
-    const int count = rows * int(columns);
-    const bool overreads = readable + (rows - 1) * columns < (count + 7) / 8 * 8;
-    const int end = overreads ? count - 7 : count;
-    int i = 0;
-    for (; i < end; i += 8)
-      _mm256_storeu_ps(r + i, _mm256_sub_ps(load_eight<T>(x + i * int(sizeof(T))), one));
-    for (; i < count; ++i) r[i] = sub_rn(to_f32(load_at<T>(x, i)), *mean);
+  if (Vectors == 1 && columns <= 8) {
+    subtract_run<T>(x, rows * int(columns), readable + (rows - 1) * columns, *mean, r);
     return;
   }
+  // Rows are longer than a vector here, so that each but the last may read into the next.
   __m256 means[Vectors];
   FURL_UNROLL
   for (int i = 0; i < Vectors; ++i) means[i] = _mm256_broadcast_ss(mean + i);

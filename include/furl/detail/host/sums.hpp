@@ -24,21 +24,27 @@ namespace furl::host::detail {
 
 /// Cells of a plane, and of those behind it.
 struct cell_list {
-  static constexpr int most = 256;  // whose means are made together
+  static constexpr int most = 192;  // whose means are made together
   i64 offset[2 * most + 8];         // first element of each, from that of the plane
   int rows[2 * most + 8];           // of elements
   int columns[2 * most + 8];        // likewise
   float elements[2 * most + 8];     // of the cell
 };
 
-/// Scratch for the means of cells. What is in it means nothing between two calls.
+/// Scratch for the means of cells. What is in it means nothing between two calls; what shares its
+/// place is never needed together.
 struct means_scratch {
   static constexpr int num_terms = 2 * tile_elements;  // at least the elements of half a cell
-  alignas(64) float terms[num_terms];
-  alignas(64) float rows[2 * num_terms];  // at least eight for each row of a cell
-  alignas(64) float sums[num_terms / 2];
-  alignas(64) float means[num_terms + 8];
-  cell_list cells;
+  static constexpr int num_means = num_terms / 2;      // that are made together
+  union {
+    alignas(64) float terms[num_terms];
+    cell_list cells;
+  };
+  alignas(64) float rows[num_terms + 8];  // at least eight for each row of a cell
+  union {
+    alignas(64) float sums[num_means];
+    float means[num_means + 8];
+  };
 };
 
 /// sums[i] = terms[2i] + terms[2i + 1].
