@@ -39,8 +39,14 @@ def load_text(kind: str, device: torch.device) -> tuple[Tensor, Tensor]:
 
     kind: "train" or "t10k".
     """
-    text = "".join(topics[name] for name in sorted(topics)).encode("ascii", "replace")
-    characters = torch.from_numpy(numpy.frombuffer(text, numpy.uint8).copy()).long().to(device)
+    text = "".join(topics[name] for name in sorted(topics))
     border = len(text) * 9 // 10
-    rows = characters[:border].unfold(0, 65, 1) if kind == "train" else characters[border:].unfold(0, 65, 64)
+    return rows_of(text[:border], 1, device) if kind == "train" else rows_of(text[border:], 64, device)
+
+
+def rows_of(text: str, distance: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Characters, 64 in a row, and those that follow them: (count, 64) each. A row begins every `distance` characters.
+    What is not ASCII becomes a question mark."""
+    characters = numpy.frombuffer(text.encode("ascii", "replace"), numpy.uint8)
+    rows = torch.from_numpy(characters.copy()).long().to(device).unfold(0, 65, distance)
     return rows[:, :-1], rows[:, 1:]

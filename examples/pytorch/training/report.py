@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from train import Run
 
 
-def _mean_and_deviation(values: Sequence[float]) -> str:
+def mean_and_deviation(values: Sequence[float]) -> str:
+    """Over seeds."""
     deviation = statistics.stdev(values) if len(values) > 1 else 0.0
     return f"{statistics.mean(values):7.3f} +- {deviation:5.3f}"
 
@@ -33,8 +34,8 @@ def print_table(net: str, runs: "Sequence[Run]", batch: int) -> None:
         one = some[0]
         saved = f"{one.saved_bytes / 1e6:10.3f} {max(r.original_bytes for r in runs) / one.saved_bytes:6.2f}x"
         seconds = statistics.median(r.seconds_per_step for r in some)
-        line = (f"{codec:29} {_mean_and_deviation([r.final_loss() for r in some])} "
-                f"{_mean_and_deviation([r.accuracy for r in some])} {saved} {seconds:8.4f}")
+        line = (f"{codec:29} {mean_and_deviation([r.final_loss() for r in some])} "
+                f"{mean_and_deviation([r.accuracy for r in some])} {saved} {seconds:8.4f}")
         if one.cuda_peak_bytes:
             line += f"  peak {one.cuda_peak_bytes / 1e6:.1f} MB, {batch / seconds:.0f} examples/s"
         if one.indicators:
@@ -42,7 +43,8 @@ def print_table(net: str, runs: "Sequence[Run]", batch: int) -> None:
         print(line, flush=True)
 
 
-def _smooth(losses: Sequence[float], width: int = 15) -> list[float]:
+def smooth(losses: Sequence[float], width: int = 15) -> list[float]:
+    """Each is the mean of itself and up to `width` before it."""
     return [statistics.mean(losses[max(0, i - width):i + 1]) for i in range(len(losses))]
 
 
@@ -58,7 +60,7 @@ def plot(runs: "Sequence[Run]", path: Path) -> None:
     for (left, right), net in zip(axes, nets):
         for codec in codecs:
             curves = [r.losses for r in runs if r.net == net and r.codec == codec]
-            left.plot(_smooth([statistics.mean(c) for c in zip(*curves)]), label=codec, linewidth=1)
+            left.plot(smooth([statistics.mean(c) for c in zip(*curves)]), label=codec, linewidth=1)
         left.set(title=f"{net}: training loss", xlabel="step", ylabel="cross entropy", yscale="log")
         left.legend()
         some = [r for r in runs if r.net == net and r.modules]
