@@ -92,12 +92,8 @@ TABLE: dict[str, Rule] = {
     "aten::elu_": Need(4),
     # Their slope jumps, so that values near the edge are taken for others: .70, .69 (hardtanh) and .63, .86 (abs)
     # at 2 bits, .95, .30 and .90, .45 at 4, 1.00, .08 and 1.00, .10 at 8.
-    "aten::hardtanh": Need(8),
-    "aten::hardtanh_": Need(8),
-    "aten::clamp": Need(8),
-    "aten::clamp_min": Need(8),
-    "aten::clamp_max": Need(8),
-    "aten::abs": Need(8),
+    **_all(Need(8), "hardtanh hardtanh_ hardsigmoid hardsigmoid_ hardshrink softshrink threshold threshold_ _prelu_kernel "
+           "prelu clamp clamp_min clamp_max abs maximum minimum smooth_l1_loss huber_loss"),
     # Products of what is saved: 8 bits are within a hundredth of it, and a restored value stays in its range.
     "aten::_softmax": Need(8),
     "aten::_safe_softmax": Need(8),  # of attention that is not fused
@@ -113,15 +109,16 @@ TABLE: dict[str, Rule] = {
     "aten::nll_loss2d_forward": {0: Need(SHAPE), OTHERS: Need(EXACT)},
     # exp of what is saved: small differences are the gradient.
     "aten::logsumexp": Need(EXACT),
+    "aten::logcumsumexp": Need(EXACT),
     # They find their maximum again by comparing for equality.
     **_all(Need(EXACT), "amax amin max min median nanmedian aminmax _aminmax scatter_reduce scatter_reduce_ index_reduce "
-           "index_reduce_ segment_reduce dist _cdist_forward _pdist_forward"),
+           "index_reduce_ segment_reduce dist _cdist_forward _euclidean_dist _pdist_forward"),
     "aten::norm of another power": Need(EXACT),
     # Linear in their input, and divided by their output.
     **_all({OUTPUT: Need(EXACT)}, "norm linalg_vector_norm std"),
     # Singular somewhere in what they saved, or products of quotients by it.
-    **_all(Need(EXACT), "acos asin atanh erfinv logit xlogy digamma lgamma addcdiv hypot atan2 copysign prod cumprod "
-           "_ctc_loss"),
+    **_all(Need(EXACT), "acos acosh asin atanh erfinv logit xlogy special_xlog1py special_entr special_log_ndtr digamma "
+           "polygamma lgamma mvlgamma igamma igammac addcdiv hypot atan2 copysign prod cumprod _ctc_loss"),
     "aten::pow of a fraction": Need(EXACT),
     # Their grid says which pixels there are.
     **_all({1: Need(EXACT)}, "grid_sampler_2d grid_sampler_3d cudnn_grid_sampler"),

@@ -226,10 +226,25 @@ def test_bits_of_a_channel_by_its_values():
 
 
 @pytest.mark.parametrize("f, most", [(F.hardswish, 0.15), (F.silu, 0.15), (F.elu, 0.15), (F.hardtanh, 0.15),
-                                     (torch.abs, 0.15), (lambda x: x.clamp(min=0.5), 0.15), (F.leaky_relu, 1e-6)])
+                                     (torch.abs, 0.15), (lambda x: x.clamp(min=0.5), 0.15), (F.leaky_relu, 1e-6),
+                                     (F.hardshrink, 0.15), (F.softshrink, 0.15), (F.hardsigmoid, 0.15),
+                                     (lambda x: F.threshold(x, 0.1, 0.0), 0.15),
+                                     (lambda x: F.prelu(x, torch.tensor([0.25])), 0.15),
+                                     (lambda x: torch.maximum(x, x.roll(1)), 0.15),
+                                     (lambda x: F.smooth_l1_loss(x, x.roll(1), reduction="none"), 0.15)])
 def test_slopes_that_bend_or_jump(f, most):
     x, weight = torch.randn(64, 256), torch.randn(64, 256)
     assert error(lambda x: (f(x) * weight).sum(), x, bits=2) < most
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: torch.acosh(x + 1), lambda x: torch.special.xlog1py(x, x), torch.special.entr,
+    lambda x: torch.polygamma(1, x), lambda x: torch.mvlgamma(x + 2, 2),
+    lambda x: torch.special.gammainc(torch.tensor(0.5), x), lambda x: torch.special.gammaincc(torch.tensor(0.5), x),
+    lambda x: getattr(torch.special, "log_ndtr", torch.lgamma)(-x), lambda x: x.logcumsumexp(1),
+    lambda x: torch.cdist(x, x.flip(0))])
+def test_functions_that_are_singular_are_exact(f):
+    assert error(lambda x: f(x).sum(), torch.randn(64, 64).exp(), bits=2) < 1e-5
 
 
 def test_leaky_relu_alone_keeps_one_bit():
