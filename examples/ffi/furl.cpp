@@ -59,6 +59,8 @@ result<furl::codec> codec_of(const furl_codec* given) {
   furl::codec out;
   out.bits = c.bits;
   out.group = c.group;
+  if (c.by_lines != 0 && c.by_lines != 1)
+    return status{error::out_of_range, "codec.by_lines", c.by_lines, "must be 0 or 1"};
   out.by_lines = c.by_lines != 0;
   out.window = furl::extents(c.window, c.window_rank);
   if (const status s = set_enum(c.meta, furl::dtype::bf16, "codec.meta", out.meta); !s) return s;

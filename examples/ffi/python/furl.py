@@ -72,6 +72,13 @@ class _Argument:
             self._as_parameter_ = c_void_p(_capsule_pointer(self._kept, b"dltensor"))
 
 
+def _integer(kind, value: int, name: str):
+    """The value as a C integer, which would wrap what it cannot hold."""
+    if kind(value).value != value:
+        raise ValueError(f"furl: {name} is {value}: must fit {8 * ctypes.sizeof(kind)} bits")
+    return kind(value)
+
+
 def _call(name: str, *arguments) -> None:
     text = _text()
     function = getattr(_library, "furl_" + name)
@@ -89,7 +96,7 @@ def make_plan(shape, **codec) -> Plan:
     for name, value in codec.items():
         if name not in [field[0] for field in Codec._fields_]:
             raise TypeError(f"furl: codec has no field {name}")
-        setattr(c, name, value)
+        setattr(c, name, _integer(dict(Codec._fields_)[name], int(value), f"codec.{name}").value)
     plan = Plan()
     _call("plan_make", byref(c), (c_int64 * len(shape))(*shape), c_int32(len(shape)), byref(plan))
     return plan
@@ -98,7 +105,7 @@ def make_plan(shape, **codec) -> Plan:
 def make_plan_of_codes(shape, bits: int) -> Plan:
     """The plan of codes of some bits, for pack and unpack, and of the mask of relu with 1 bit."""
     plan = Plan()
-    _call("plan_make_codes", c_int32(bits), (c_int64 * len(shape))(*shape), c_int32(len(shape)), byref(plan))
+    _call("plan_make_codes", _integer(c_int32, bits, "bits"), (c_int64 * len(shape))(*shape), c_int32(len(shape)), byref(plan))
     return plan
 
 
@@ -123,7 +130,7 @@ class Pool:
 
 def _run(name: str, plan: Plan, arrays, key, pool, stream) -> None:
     options = Options(ctypes.sizeof(Options), pool=pool.handle if pool else None, stream=stream)
-    _call(name, byref(plan), *[_Argument(a) for a in arrays], *map(c_uint64, key), byref(options))
+    _call(name, byref(plan), *[_Argument(a) for a in arrays], *(_integer(c_uint64, value, of) for value, of in zip(key, ("seed", "offset"))), byref(options))
 
 
 def compress(plan, x, blob, seed: int, offset: int, pool=None, stream=None) -> None:

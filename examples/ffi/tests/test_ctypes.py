@@ -107,6 +107,9 @@ REFUSALS = {
     "codec.bits is 9: must be 1..8": lambda: furl.make_plan(X.shape, bits=9),
     "codec.rounding is 3: must be a value of its enum in furl.h": lambda: furl.make_plan(X.shape, rounding=3),
     "codec.meta is 258: must be a value of its enum in furl.h": lambda: furl.make_plan(X.shape, meta=258),
+    "codec.by_lines is 2: must be 0 or 1": lambda: furl.make_plan(X.shape, by_lines=2),
+    "codec.bits is 1099511627776: must fit 32 bits": lambda: furl.make_plan(X.shape, bits=2**40),
+    "seed is -1: must fit 64 bits": lambda: furl.compress(PLAN, X, BLOB, seed=-1, offset=0),
     "codec is 3: struct_bytes must be the struct's size": lambda: furl.make_plan(X.shape, struct_bytes=3),
     "plan_bytes: not a plan of this version": lambda: furl.sizes(furl.Plan()),
     "sizes is 0: struct_bytes must be the struct's size":
