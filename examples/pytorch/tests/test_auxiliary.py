@@ -88,7 +88,7 @@ def test_inputs_in_another_order_of_memory():
 def test_one_bit_per_element_is_kept_inside_and_outside_of_contexts(codec):
     layer = AuxLinear(64, 8)
     x = torch.randn(256, 64, requires_grad=True)
-    num_bytes, y = saved_bytes(lambda: layer(x * 1), **codec)
+    num_bytes, y = saved_bytes(lambda: layer(x + 0), **codec)
     assert num_bytes == 256 * 64 // 8
     g = torch.randn_like(y)
     of_weight, = torch.autograd.grad(y, layer.weight, g)
@@ -103,7 +103,7 @@ def run_of(length, make=lambda stand_in: AuxLinear(64, 64, stand_in=stand_in)):
 def test_a_run_keeps_one_tensor_and_learns_from_it():
     net = run_of(3)
     x = torch.randn(256, 64, requires_grad=True)
-    num_bytes, y = saved_bytes(lambda: net(x * 1))
+    num_bytes, y = saved_bytes(lambda: net(x + 0))
     assert num_bytes == 256 * 64 * 4
     g = torch.randn_like(y)
     of_input, *of_weights = torch.autograd.grad(y, [x, *(m.weight for m in net)], g)
@@ -122,8 +122,8 @@ def test_a_run_keeps_one_tensor_and_learns_from_it():
 def test_contexts_compress_the_tensor_of_a_run_once():
     net = run_of(3)
     x = torch.randn(256, 64, requires_grad=True)
-    exact = torch.autograd.grad(net(x * 1).square().sum(), list(net.parameters()))
-    num_bytes, y = saved_bytes(lambda: net(x * 1), bits=4)
+    exact = torch.autograd.grad(net(x + 0).square().sum(), list(net.parameters()))
+    num_bytes, y = saved_bytes(lambda: net(x + 0), bits=4)
     assert num_bytes < 256 * 64 * 4 / 7
     for ours, theirs in zip(torch.autograd.grad(y.square().sum(), list(net.parameters())), exact):
         assert ((ours - theirs).norm() / theirs.norm()).item() < 0.2
@@ -141,12 +141,12 @@ def test_a_layer_that_gets_the_first_input_again_gets_no_sum():
 @pytest.mark.parametrize("net", [nn.Sequential(AuxLinear(64, 64)), run_of(2)], ids=["asa", "ara"])
 def test_what_needs_no_gradient_keeps_nothing_and_computes_the_same(net):
     x = torch.randn(256, 64, requires_grad=True)
-    y = net(x * 1).detach()
+    y = net(x + 0).detach()
     with torch.no_grad():
-        assert torch.equal(saved_bytes(lambda: net.eval()(x * 1))[1], y)
+        assert torch.equal(saved_bytes(lambda: net.eval()(x + 0))[1], y)
     for p in net.parameters():
         p.requires_grad_(False)
-    num_bytes, frozen = saved_bytes(lambda: net(x * 1))
+    num_bytes, frozen = saved_bytes(lambda: net(x + 0))
     assert num_bytes == 0 and torch.equal(frozen, y)
     assert torch.autograd.grad(frozen.sum(), x)[0].abs().sum() > 0
 
@@ -157,7 +157,7 @@ def test_autocast_keeps_no_copy_of_weights(net, num_bytes, device):
     x = torch.randn(256, 64, requires_grad=True)
     exact = torch.autograd.grad(net(x).square().sum(), [x, *net.parameters()])
     with torch.autocast(device, torch.bfloat16):
-        kept, y = saved_bytes(lambda: net(x * 1))
+        kept, y = saved_bytes(lambda: net(x + 0))
     assert y.dtype == torch.bfloat16 and kept == num_bytes
     for ours, theirs in zip(torch.autograd.grad(y.float().square().sum(), [x, *net.parameters()]), exact):
         assert ours.dtype == torch.float32

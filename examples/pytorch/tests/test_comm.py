@@ -16,7 +16,7 @@ if HAS_GLOO:
 try:
     from torch.distributed.fsdp import FSDPModule
     HAS_FSDP2 = hasattr(FSDPModule, "set_custom_reduce_scatter")
-except ImportError:
+except (ImportError, ValueError):  # ValueError: torch 1.13 has dataclasses that Python 3.11 refuses
     HAS_FSDP2 = False
 
 ODD = [(37, 1001), (37, ), (1, ), (5, 3, 7, 11), (1023, 3)]
@@ -170,6 +170,6 @@ def test_what_is_refused():
 
 def test_what_a_reduce_scatter_refuses(tmp_path):
     found = ranks.run(1, tmp_path, ranks.refusals)[0]
-    assert "MAX: must be SUM or AVG" in found[0]
+    assert found[0].startswith("op is ") and ": must be SUM or AVG" in found[0]
     assert found[1:] == ["async_op is True: must be False",
                          "input_tensor has 5 elements: must have 1 times the 4 of output_tensor"]
