@@ -93,8 +93,8 @@ class AllReduceState(_Codes):
     """For all_reduce_hook.
 
     bits: of each value of a parameter with two dimensions or more, 1 to 8. Gradients of the others (biases, norms),
-        those of other dtypes than f32, f16 and bf16, and those of buckets that codes would not make smaller, are
-        averaged as they are: by an all-reduce of their own, if the bucket has others.
+        those of other dtypes than f32, f16 and bf16, sparse ones, and those of buckets that codes would not make
+        smaller, are averaged as they are: by an all-reduce of their own, if the bucket has others.
     error_feedback: whether what codes lose of a step is added to the next one's gradients (Karimireddy et al., ICML
         2019). It keeps 4 bytes per value, and on n ranks 4 / n more. Not for gradients whose scale changes.
     process_group: as DistributedDataParallel has it; None: the default one.
@@ -113,6 +113,12 @@ class AllReduceState(_Codes):
         buffer, group = bucket.buffer(), self.process_group
         num_ranks = dist.get_world_size(group)
         if num_ranks == 1:
+            return buffer
+        if buffer.layout != torch.strided:  # of an embedding with sparse=True: it fills a bucket of its own
+            buffer.div_(num_ranks)
+            kept = buffer._indices(), buffer._values()
+            self.bytes_sent += (num_ranks - 1) * sum(t.numel() * t.element_size() for t in kept)
+            dist.all_reduce(buffer, group=group)
             return buffer
         layout = tuple(id(p) for p in bucket.parameters())
         if self._layouts.setdefault(bucket.index(), layout) != layout:  # torch makes other ones after the first step
