@@ -233,11 +233,11 @@ class compress_saved(saved_tensors_hooks):
     def _probe(self, auto: Automatic, kept: Saved, x: Tensor, action: int, operators: Sequence[str], argument: int,
                demand: Demand) -> None:
         """Notes what x would be kept as with other bits. Not if it is logarithms: their errors are those of the
-        least probabilities, which do no harm."""
+        least probabilities, which do no harm. Nor if it is kept exactly, because it is zeros and one positive number."""
         codec = self._current
         demands = [demand] * len(WIDTHS)
         is_free = (codec is not None and codec is self._codec and action != saved.MASK and demand.classes is None
-                   and 0 < demand.bits < policy.EXACT)
+                   and 0 < demand.bits < policy.EXACT and kept.demand.bits < policy.EXACT)
         if codec is not None and is_free:
             demands = [self._demand_by(operators, argument, x, action, codec._replace(bits=b)) for b in WIDTHS]
         auto.note(kept, x, demands, is_free, lambda wanted: self._keep(x, action, wanted)[0])

@@ -351,6 +351,16 @@ def test_calls_of_measure_that_are_refused(batch):
     assert sizes(context, model, batch) != sizes(compress_saved(2, model=model), model, batch)
 
 
+def test_zeros_and_one_positive_number_are_exact_and_not_chosen_for():
+    layers = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64))
+    x = (torch.rand(64, 64) > 0.5).float()
+    context = compress_saved("auto", model=layers)
+    context.measure(lambda: layers(x).square().sum())
+    with context:
+        layers(x)
+    assert 64 * 64 // BITS_PER_BYTE <= context.stats().modules["0"].bytes_after < 64 * 64 // 7
+
+
 def test_copies_have_the_settings_alone(batch):
     context = measured(Towers(), batch, mean_bits=3, group=256)
     again = pickle.loads(pickle.dumps(context))
