@@ -54,7 +54,7 @@ class _Product(torch.autograd.Function):
 def _autocast_dtype(x: Tensor) -> Optional[torch.dtype]:
     """What autocast would make of x where it is multiplied; None if it would do nothing."""
     kind = x.device.type
-    if x.dtype not in CODED:
+    if x.dtype not in CODED or kind == "meta":  # torch asks which device a meta tensor stands for
         return None
     if hasattr(torch, "get_autocast_dtype"):
         return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
