@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import heapq
 import warnings
+import weakref
 from collections import Counter
-from typing import Callable, ContextManager, Iterable, Iterator, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, ContextManager, Iterable, Iterator, NamedTuple, Optional, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -30,10 +31,10 @@ MOST_HARM = 1e30  # in place of what is not finite
 class Place(NamedTuple):
     """What makes a tensor the same one from step to step."""
 
-    module: Optional[nn.Module]  # the innermost that was running
-    operators: tuple[str, ...]   # that saved it, innermost first
-    argument: int                # of the innermost
-    ordinal: int                 # among those with the same three, in one call of the outermost module
+    module: Optional["weakref.ref[nn.Module]"]  # the innermost that was running
+    operators: tuple[str, ...]  # that saved it, innermost first
+    argument: int  # of the innermost
+    ordinal: int   # among those with the same three, in one call of the outermost module
 
 
 class Option(NamedTuple):
@@ -113,7 +114,7 @@ class Automatic:
         self.is_measuring = False
         self._bits: dict[Place, int] = {}
         self._place = Place(None, (), 0, 0)  # of the tensor that is being saved
-        self._ordinals: "Counter[tuple[Optional[nn.Module], tuple[str, ...], int]]" = Counter()
+        self._ordinals: "Counter[tuple[Any, ...]]" = Counter()  # by all of a place but for its ordinal
         self._probes: dict[int, Probe] = {}
 
     def start_pass(self) -> None:
@@ -122,7 +123,7 @@ class Automatic:
 
     def bits_at(self, stack: Sequence[nn.Module], operators: Sequence[str], argument: int) -> int:
         """Of the tensor that is being saved."""
-        where = stack[-1] if stack else None, tuple(operators), argument
+        where = weakref.ref(stack[-1]) if stack else None, tuple(operators), argument
         self._place = Place(*where, self._ordinals[where])
         self._ordinals[where] += 1
         return self._bits.get(self._place, int(self.mean_bits))
