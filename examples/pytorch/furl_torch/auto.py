@@ -112,7 +112,7 @@ class Automatic:
             raise ValueError(f"mean_bits is {mean_bits}: must be 1 to 8")
         self.mean_bits = mean_bits
         self.is_measuring = False
-        self._bits: dict[Place, int] = {}
+        self.bits: dict[Place, int] = {}  # that were chosen
         self._place = Place(None, (), 0, 0)  # of the tensor that is being saved
         self._ordinals: "Counter[tuple[Any, ...]]" = Counter()  # by all of a place but for its ordinal
         self._probes: dict[int, Probe] = {}
@@ -126,7 +126,7 @@ class Automatic:
         where = weakref.ref(stack[-1]) if stack else None, tuple(operators), argument
         self._place = Place(*where, self._ordinals[where])
         self._ordinals[where] += 1
-        return self._bits.get(self._place, int(self.mean_bits))
+        return self.bits.get(self._place, int(self.mean_bits))
 
     def measure(self, context: ContextManager[object], loss_of_step: Callable[[], Tensor]) -> None:
         """Chooses bits by the gradient of a step."""
@@ -177,7 +177,7 @@ class Automatic:
         options = [[Option(sum(o.num_bytes for o in same), sum(o.cost for o in same))
                     for same in zip(*(probe.options(len(probes)) for probe in item))] for item in items.values()]
         for item, chosen in zip(items.values(), cheapest(options, self.mean_bits)):
-            self._bits.update((place, WIDTHS[chosen]) for probe in item for place in probe.places)
+            self.bits.update((place, WIDTHS[chosen]) for probe in item for place in probe.places)
 
 
 def automatic(bits: Union[int, str], mean_bits: Optional[float]) -> Optional[Automatic]:
@@ -189,6 +189,12 @@ def automatic(bits: Union[int, str], mean_bits: Optional[float]) -> Optional[Aut
     if mean_bits is not None:
         raise ValueError(f"mean_bits is {mean_bits} and bits is {bits}: mean_bits is for bits='auto'")
     return None
+
+
+def refuse_automatic(bits: Any) -> None:
+    """For callbacks of trainers, in which nobody measures."""
+    if bits == "auto":
+        raise ValueError("bits is 'auto': must be 1 to 8, since a trainer's callback measures no step")
 
 
 def square_of(x: Tensor) -> Tensor:

@@ -39,11 +39,13 @@ class _Origin(torch.autograd.Function):
 
 
 class _Recorder(compress_saved):
-    """A context with the settings and the live bytes of another, which lists what is saved while it is on."""
+    """A context with the settings, the bits and the live bytes of another, which lists what is saved while it is on."""
 
     def __init__(self, context: compress_saved) -> None:
         super().__init__(**{**context.settings, "offload": False})
         self.live = context.live
+        if self._auto is not None and context._auto is not None:
+            self._auto.bits = context._auto.bits
         self.kept: list[Kept] = []
 
     def _pack(self, x: Tensor) -> Kept:
@@ -168,16 +170,19 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     change; others as any operator's. Leaves that have a gradient and what is no tensor are kept as they are.
 
     The compress_saved that is on compresses what the second run saves as well, so that no region is ever there in
-    full; its `live` counts both. Where none is on, only inputs are compressed.
+    full; its `live` counts both. Where none is on, only inputs are compressed. With bits="auto" the second run has the
+    bits that measure() chose, which calls the function as if there were no checkpoint: its batch may be smaller.
 
     Random numbers, of torch and of furl_torch.functional, are the same in both runs, and so is autocast. The gradient
     is that of the restored inputs. Where use_reentrant=False of torch's checkpoint can be used, this can: with
     autograd.grad, twice, without an input that has a gradient. It does not stop early. Calls may be nested; those
     inside keep their inputs, too. The function must not be a compiled one: for these, and to be compiled, use torch's.
     """
-    if not torch.is_grad_enabled():
+    context = running()
+    is_measured = context is not None and context._auto is not None and context._auto.is_measuring
+    if is_measured or not torch.is_grad_enabled():
         return function(*args, **kwargs)
-    return _Region(running(), function, args, kwargs).run(args, kwargs)
+    return _Region(context, function, args, kwargs).run(args, kwargs)
 
 
 def checkpoint_layers(model: nn.Module) -> int:
