@@ -164,7 +164,8 @@ def _calls(model: nn.Module, inputs: Sequence[Any]) -> list[_Call]:
     seen: list[_Call] = []
 
     def see(name: str, layer: nn.Module, given: Any) -> None:
-        seen.append((name, layer, given[0].shape, _signs_for(given[0])))
+        if given:  # not called by keyword
+            seen.append((name, layer, given[0].shape, _signs_for(given[0])))
 
     handles = [m.register_forward_pre_hook(partial(see, name)) for name, m in model.named_modules()
                if type(m) is nn.Linear or type(m) is nn.Conv2d and _padding(m) is not None]
@@ -215,17 +216,24 @@ def convert(model: nn.Module, kind: str, *inputs: Any, names: Union[str, Sequenc
     inputs: of one forward pass, which is done in evaluation and shows which layers are called in which order.
     names: patterns of the layers to convert ("blocks.*.mlp.*"), or one; with none, all but the first and the last.
 
-    Layers that are called more than once, and those of a subclass, stay as they are. Of a run, a forward pass of the
-    model may leave out any layers but the first.
+    Layers that are called more than once or by keyword, and those of a subclass, stay as they are. Of a run, a forward
+    pass of the model may leave out any layers but the first.
     """
     if kind not in ("asa", "ara"):
         raise ValueError(f"kind is {kind!r}: must be 'asa' or 'ara'")
     if run_length < 2:
         raise ValueError(f"run_length is {run_length}: must be at least 2")
-    for m in model.modules():
-        if isinstance(m, nn.TransformerEncoderLayer):  # its short way in evaluation would not call the layers
+    if not inputs:
+        raise ValueError("inputs is empty: must have what the model is called with")
+    encoders = [(m, m.activation_relu_or_gelu) for m in model.modules() if isinstance(m, nn.TransformerEncoderLayer)]
+    try:
+        for m, _ in encoders:  # their short way in evaluation would not call the layers
             m.activation_relu_or_gelu = 0
-    calls = _calls(model, inputs)
+        calls = _calls(model, inputs)
+    except BaseException:
+        for m, before in encoders:
+            m.activation_relu_or_gelu = before
+        raise
     patterns = [names] if isinstance(names, str) else names
     calls = [c for c in calls if any(fnmatchcase(c[0], p) for p in patterns)] if patterns else calls[1:-1]
     stand_ins: dict[nn.Module, StandIn] = {}

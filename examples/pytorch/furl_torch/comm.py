@@ -19,6 +19,7 @@ from torch.futures import Future
 
 from . import policy
 from ._ops import ops
+from .codec import check_bits
 from .noise import next_key
 
 __all__ = ["AllReduceState", "ReduceScatter", "all_reduce_hook", "compress_reduce_scatters"]
@@ -30,8 +31,7 @@ class _Codes:
     """Shards as codes, and what these lost the last time."""
 
     def __init__(self, bits: int, error_feedback: bool) -> None:
-        if not 1 <= bits <= 8:
-            raise ValueError(f"bits is {bits}: must be 1..8")
+        check_bits(bits)
         self.bits = bits
         self.error_feedback = error_feedback
         self.bytes_sent = 0  # by this rank, so far; of what is not compressed, as many as a ring sends
@@ -212,8 +212,8 @@ class ReduceScatter(_Codes):
         if input_tensor.numel() != num_ranks * output_tensor.numel():
             raise ValueError(f"input_tensor has {input_tensor.numel()} elements: must have {num_ranks} times the "
                              f"{output_tensor.numel()} of output_tensor")
-        if num_ranks == 1:
-            output_tensor.copy_(input_tensor)
+        if num_ranks == 1 or input_tensor.numel() == 0:
+            output_tensor.copy_(input_tensor.reshape(output_tensor.shape))
             return
         total = self._sum_of_shards(input_tensor.view(num_ranks, -1), group, None)
         output_tensor.copy_(total.div_(num_ranks) if op == dist.ReduceOp.AVG else total)

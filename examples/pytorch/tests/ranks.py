@@ -166,11 +166,12 @@ def refusals():
     from furl_torch import comm
     found = []
     most, total = dist.ReduceOp.MAX, dist.ReduceOp.SUM
-    for size, op, async_op in ((4, most, False), (4, total, True), (5, total, False)):
+    for size, op, async_op in ((8, most, False), (8, total, True), (5, total, False)):
         try:
             comm.ReduceScatter(4)(torch.zeros(4), torch.zeros(size), None, op, async_op)
         except ValueError as refused:
             found.append(str(refused))
+    comm.ReduceScatter(4)(torch.zeros(0), torch.zeros(0), None, total)  # nothing is an ordinary size
     return found
 
 

@@ -279,6 +279,26 @@ def test_layers_of_torchs_transformer_are_called_in_evaluation_too():
         torch.testing.assert_close(net.eval()(x), y.detach())
 
 
+def test_a_refused_conversion_changes_nothing_and_calls_by_keyword_stay():
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+
+        def forward(self, x):
+            return self.layers[3](self.layers[2](input=self.layers[1](self.layers[0](x))))
+
+    encoder = nn.TransformerEncoderLayer(32, 2, 64)
+    before = encoder.activation_relu_or_gelu
+    with pytest.raises(ValueError, match="inputs is empty"):
+        auxiliary.convert(encoder, "asa")
+    with pytest.raises((RuntimeError, AssertionError)):
+        auxiliary.convert(encoder, "asa", torch.randn(3, 5, 31))
+    assert encoder.activation_relu_or_gelu == before != 0
+    net = Named()
+    assert auxiliary.convert(net, "asa", torch.randn(4, 8)) == 1 and type(net.layers[1]) is AuxLinear
+
+
 def test_learning_indicators():
     net = images_net()
     x = torch.randn(4, 1, 8, 8)
