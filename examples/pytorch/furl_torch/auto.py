@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import heapq
 import warnings
+import weakref
 from collections import Counter
-from typing import Callable, ContextManager, Iterable, Iterator, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, ContextManager, Iterable, Iterator, NamedTuple, Optional, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -30,10 +31,10 @@ MOST_HARM = 1e30  # in place of what is not finite
 class Place(NamedTuple):
     """What makes a tensor the same one from step to step."""
 
-    module: Optional[nn.Module]  # the innermost that was running
-    operators: tuple[str, ...]   # that saved it, innermost first
-    argument: int                # of the innermost
-    ordinal: int                 # among those with the same three, in one call of the outermost module
+    module: Optional["weakref.ref[nn.Module]"]  # the innermost that was running
+    operators: tuple[str, ...]  # that saved it, innermost first
+    argument: int  # of the innermost
+    ordinal: int   # among those with the same three, in one call of the outermost module
 
 
 class Option(NamedTuple):
@@ -111,9 +112,9 @@ class Automatic:
             raise ValueError(f"mean_bits is {mean_bits}: must be 1 to 8")
         self.mean_bits = mean_bits
         self.is_measuring = False
-        self._bits: dict[Place, int] = {}
+        self.bits: dict[Place, int] = {}  # that were chosen
         self._place = Place(None, (), 0, 0)  # of the tensor that is being saved
-        self._ordinals: "Counter[tuple[Optional[nn.Module], tuple[str, ...], int]]" = Counter()
+        self._ordinals: "Counter[tuple[Any, ...]]" = Counter()  # by all of a place but for its ordinal
         self._probes: dict[int, Probe] = {}
 
     def start_pass(self) -> None:
@@ -122,10 +123,10 @@ class Automatic:
 
     def bits_at(self, stack: Sequence[nn.Module], operators: Sequence[str], argument: int) -> int:
         """Of the tensor that is being saved."""
-        where = stack[-1] if stack else None, tuple(operators), argument
+        where = weakref.ref(stack[-1]) if stack else None, tuple(operators), argument
         self._place = Place(*where, self._ordinals[where])
         self._ordinals[where] += 1
-        return self._bits.get(self._place, int(self.mean_bits))
+        return self.bits.get(self._place, int(self.mean_bits))
 
     def measure(self, context: ContextManager[object], loss_of_step: Callable[[], Tensor]) -> None:
         """Chooses bits by the gradient of a step."""
@@ -176,7 +177,7 @@ class Automatic:
         options = [[Option(sum(o.num_bytes for o in same), sum(o.cost for o in same))
                     for same in zip(*(probe.options(len(probes)) for probe in item))] for item in items.values()]
         for item, chosen in zip(items.values(), cheapest(options, self.mean_bits)):
-            self._bits.update((place, WIDTHS[chosen]) for probe in item for place in probe.places)
+            self.bits.update((place, WIDTHS[chosen]) for probe in item for place in probe.places)
 
 
 def automatic(bits: Union[int, str], mean_bits: Optional[float]) -> Optional[Automatic]:
@@ -188,6 +189,12 @@ def automatic(bits: Union[int, str], mean_bits: Optional[float]) -> Optional[Aut
     if mean_bits is not None:
         raise ValueError(f"mean_bits is {mean_bits} and bits is {bits}: mean_bits is for bits='auto'")
     return None
+
+
+def refuse_automatic(bits: Any) -> None:
+    """For callbacks of trainers, in which nobody measures."""
+    if bits == "auto":
+        raise ValueError("bits is 'auto': must be 1 to 8, since a trainer's callback measures no step")
 
 
 def square_of(x: Tensor) -> Tensor:

@@ -6,11 +6,10 @@ model computes changes, in evaluation too, so that a converted model wants train
 
 from __future__ import annotations
 
-import threading
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -19,74 +18,9 @@ from torch.nn import functional as F
 from torch.nn.grad import conv2d_input, conv2d_weight
 
 from ._ops import ops
+from .stand_ins import CODED, Residual, Run, Signs, StandIn
 
 __all__ = ["AuxConv2d", "AuxLinear", "Residual", "Run", "Signs", "convert", "learning_indicators"]
-
-PART = 0.01  # of the signs is in the sum; weights learn from all of them (the paper's constants)
-CODED = (torch.float32, torch.float16, torch.bfloat16)  # the dtypes of furl's operators
-
-
-class Signs(NamedTuple):
-    """Sign stand-in (ASA): 1 where the input is above 0, else -1, or else 0; 1 bit per element."""
-
-    negative: bool = True  # -1 in place of 0
-
-    def add(self, x: Tensor, dtype: torch.dtype, keeps: bool) -> tuple[Tensor, Optional[Tensor]]:
-        """The sum, of this dtype, and, if it is wanted, what is kept of the stand-in."""
-        x = x.to(dtype)
-        total = torch.add(x, (x.detach() > 0).to(dtype), alpha=PART * (2 if self.negative else 1))
-        total = total - PART if self.negative else total
-        if not keeps:
-            return total, None
-        known = total.detach()  # its signs are those of x, and it has the memory order that `restore` is asked for
-        return total, ops.pack_positive(known) if dtype in CODED else ops.pack(known > 0, 1)
-
-    def restore(self, kept: Tensor, like: Tensor) -> Tensor:
-        """The stand-in, of the shape and the strides of `like`, which needs no memory, and of its dtype."""
-        dtype = like.dtype if like.dtype in CODED else torch.float32
-        signs = ops.unpack_levels(kept, like.shape, ops.dense_stride(like), dtype, 2.0 if self.negative else 1.0)
-        return (signs.sub_(1) if self.negative else signs).to(like.dtype)
-
-
-class Run(threading.local):
-    """Layers, called one after the other, that share one stand-in."""
-
-    def __init__(self, length: int) -> None:
-        self.length = length
-        # Between the first call and the last one: what the first layer got, and the same in the dtype of its product.
-        self.value: Optional[tuple[Tensor, Tensor]] = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copies have their own."""
-        return Run, (self.length, )
-
-
-class Residual(NamedTuple):
-    """Residual stand-in (ARA): what layer 0 of the run gets is added to the input of the others, and kept once."""
-
-    run: Run
-    place: int  # of the layer in the run
-
-    def add(self, x: Tensor, dtype: torch.dtype, keeps: bool) -> tuple[Tensor, Optional[Tensor]]:
-        """The sum, of this dtype, and the stand-in."""
-        if self.place == 0:
-            self.run.value = x, x.to(dtype)
-        first, a = self.run.value or (None, None)
-        if a is None or a.shape != x.shape:
-            raise RuntimeError(f"layer {self.place} of a run has an input of shape {list(x.shape)}, and layer 0 had "
-                               f"{a if a is None else list(a.shape)}: they must be called in their order, with inputs "
-                               "of one shape (a checkpoint must have all layers of a run or none)")
-        if self.place == self.run.length - 1:
-            self.run.value = None
-        return (a if x is first else x.to(dtype) + a), a if keeps else None
-
-    def restore(self, kept: Tensor, like: Tensor) -> Tensor:
-        """The stand-in."""
-        return kept.to(like.dtype)
-
-
-StandIn = Union[Signs, Residual]
-
 
 class _Product(torch.autograd.Function):
     """The layer's product of x and the weight, whose gradient is made from `kept`, or from x, if it is wanted."""
@@ -120,7 +54,7 @@ class _Product(torch.autograd.Function):
 def _autocast_dtype(x: Tensor) -> Optional[torch.dtype]:
     """What autocast would make of x where it is multiplied; None if it would do nothing."""
     kind = x.device.type
-    if x.dtype not in CODED:
+    if x.dtype not in CODED or kind == "meta":  # torch asks which device a meta tensor stands for
         return None
     if hasattr(torch, "get_autocast_dtype"):
         return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
@@ -230,7 +164,8 @@ def _calls(model: nn.Module, inputs: Sequence[Any]) -> list[_Call]:
     seen: list[_Call] = []
 
     def see(name: str, layer: nn.Module, given: Any) -> None:
-        seen.append((name, layer, given[0].shape, _signs_for(given[0])))
+        if given:  # not called by keyword
+            seen.append((name, layer, given[0].shape, _signs_for(given[0])))
 
     handles = [m.register_forward_pre_hook(partial(see, name)) for name, m in model.named_modules()
                if type(m) is nn.Linear or type(m) is nn.Conv2d and _padding(m) is not None]
@@ -266,6 +201,12 @@ def _runs(calls: Sequence[_Call], length: int) -> list[list[nn.Module]]:
     return [run for run in runs if len(run) > 1]
 
 
+def _end_runs(runs: Sequence[Run], *call: Any) -> None:
+    """A hook before and after a forward pass: its last layer may have been left out, and the next pass's first one."""
+    for run in runs:
+        run.end()
+
+
 def convert(model: nn.Module, kind: str, *inputs: Any, names: Union[str, Sequence[str]] = (),
             run_length: int = 3) -> int:
     """Turns linear layers and convolutions of a model, made of blocks of a ResNet or a transformer, say, into layers of
@@ -275,25 +216,36 @@ def convert(model: nn.Module, kind: str, *inputs: Any, names: Union[str, Sequenc
     inputs: of one forward pass, which is done in evaluation and shows which layers are called in which order.
     names: patterns of the layers to convert ("blocks.*.mlp.*"), or one; with none, all but the first and the last.
 
-    Layers that are called more than once, and those of a subclass, stay as they are.
+    Layers that are called more than once or by keyword, and those of a subclass, stay as they are. Of a run, a forward
+    pass of the model may leave out any layers but the first.
     """
     if kind not in ("asa", "ara"):
         raise ValueError(f"kind is {kind!r}: must be 'asa' or 'ara'")
     if run_length < 2:
         raise ValueError(f"run_length is {run_length}: must be at least 2")
-    for m in model.modules():
-        if isinstance(m, nn.TransformerEncoderLayer):  # its short way in evaluation would not call the layers
+    if not inputs:
+        raise ValueError("inputs is empty: must have what the model is called with")
+    encoders = [(m, m.activation_relu_or_gelu) for m in model.modules() if isinstance(m, nn.TransformerEncoderLayer)]
+    try:
+        for m, _ in encoders:  # their short way in evaluation would not call the layers
             m.activation_relu_or_gelu = 0
-    calls = _calls(model, inputs)
+        calls = _calls(model, inputs)
+    except BaseException:
+        for m, before in encoders:
+            m.activation_relu_or_gelu = before
+        raise
     patterns = [names] if isinstance(names, str) else names
     calls = [c for c in calls if any(fnmatchcase(c[0], p) for p in patterns)] if patterns else calls[1:-1]
     stand_ins: dict[nn.Module, StandIn] = {}
     if kind == "asa":
         stand_ins = {layer: signs for _, layer, _, signs in calls}
     else:
-        for layers in _runs(calls, run_length):
-            run = Run(len(layers))
+        layers_of_runs = _runs(calls, run_length)
+        runs = [Run(len(layers)) for layers in layers_of_runs]
+        for run, layers in zip(runs, layers_of_runs):
             stand_ins.update((layer, Residual(run, i)) for i, layer in enumerate(layers))
+        model.register_forward_pre_hook(partial(_end_runs, runs))
+        model.register_forward_hook(partial(_end_runs, runs))
     for layer, stand_in in stand_ins.items():
         layer.__class__ = AuxLinear if isinstance(layer, nn.Linear) else AuxConv2d
         layer.stand_in = stand_in  # type: ignore[assignment]

@@ -15,13 +15,15 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._pytree import tree_flatten, tree_unflatten
 from torch.utils.checkpoint import get_device_states, set_device_states
 
+from ._ops import ops
 from .codec import is_skipping, skip
 from .context import compress_saved, running
 from .noise import keys_recorded, keys_repeated
-from .saved import Saved, SavedView
+from .saved import PARAMETER, Saved, SavedAsIs, SavedCast, SavedView, save_as_is
 
 OPERATOR = "furl::checkpoint"  # its line of the table says how inputs are kept
 Kept = Union[Saved, SavedView]
+Form = tuple[Optional[Sequence[int]], torch.dtype]  # a shape, None of a nested tensor
 
 _thread = threading.local()
 
@@ -38,21 +40,33 @@ class _Origin(torch.autograd.Function):
         return None, None
 
 
+def _form_of(x: Tensor) -> Form:
+    return None if x.is_nested else x.shape, x.dtype
+
+
+def _said(form: Form) -> str:
+    return f"{form[1]} {'nested' if form[0] is None else list(form[0])}"
+
+
 class _Recorder(compress_saved):
-    """A context with the settings and the live bytes of another, which lists what is saved while it is on."""
+    """A context with the settings, the bits and the live bytes of another, which lists what is saved while it is on."""
 
     def __init__(self, context: compress_saved) -> None:
         super().__init__(**{**context.settings, "offload": False})
         self.live = context.live
+        if self._auto is not None and context._auto is not None:
+            self._auto.bits = context._auto.bits
         self.kept: list[Kept] = []
+        self.forms: list[Form] = []
 
     def _pack(self, x: Tensor) -> Kept:
         kept = super()._pack(x)
         self.kept.append(kept)
+        self.forms.append(_form_of(x))
         return kept
 
 
-# Of a context, those that are not on: making one takes a millisecond.
+# Of a context, those that are not on: making one takes a tenth of a millisecond.
 _spare: "weakref.WeakKeyDictionary[compress_saved, list[_Recorder]]" = weakref.WeakKeyDictionary()
 
 
@@ -87,9 +101,10 @@ class _Region:
         self._generators = torch.get_rng_state(), get_device_states(*tensors)
         self._keys: list[tuple[int, int]] = []
         # Leaves that have a gradient, as parameters have, are in the graph anyway.
-        self._leaves = [_Input(self._context, x) if isinstance(x, Tensor) and not (x.is_leaf and x.requires_grad) else x
-                        for x in leaves]
-        self._num_saved = 0
+        inputs = {id(x): _Input(self._context, x) for x in tensors if not (x.is_leaf and x.requires_grad)}
+        self._leaves = [inputs.get(id(x), x) for x in leaves]
+        self._forms: list[Form] = []  # of what was saved when it ran first
+        self._parameters = [SavedAsIs(x, 0) for x in tensors if id(x) not in inputs]  # it was made from these
         self._kept: dict[int, Kept] = {}  # what was saved when it ran again, until it is asked for
 
     def run(self, args: Any, kwargs: Any) -> Any:
@@ -98,8 +113,13 @@ class _Region:
             return self._function(*args, **kwargs)
 
     def _pack(self, x: Tensor) -> int:
-        self._num_saved += 1
-        return self._num_saved - 1
+        if ops.inspect(x, 0)[0] == PARAMETER:
+            content = save_as_is(x, PARAMETER)
+            parameter = content.parameter if isinstance(content, SavedCast) else content
+            assert isinstance(parameter, SavedAsIs)
+            self._parameters.append(parameter)
+        self._forms.append(_form_of(x))
+        return len(self._forms) - 1
 
     def _unpack(self, number: int) -> Tensor:
         if number not in self._kept:
@@ -107,7 +127,10 @@ class _Region:
         return self._kept.pop(number).restore()
 
     def _run_again(self) -> Sequence[Kept]:
-        args, kwargs = tree_unflatten([x.restore() if isinstance(x, _Input) else x for x in self._leaves],
+        for parameter in self._parameters:
+            parameter.restore()  # raises an error if somebody has modified it
+        inputs = {x: x.restore() for x in dict.fromkeys(x for x in self._leaves if isinstance(x, _Input))}
+        args, kwargs = tree_unflatten([inputs[x] if isinstance(x, _Input) else x for x in self._leaves],
                                       self._structure)
         spare = _spare.setdefault(self._context, [])
         recorder = spare.pop() if spare else _Recorder(self._context)
@@ -116,10 +139,14 @@ class _Region:
             recorder.enter_modules(self._modules)
             self._function(*args, **kwargs)
         kept, recorder.kept = recorder.kept, []
+        forms, recorder.forms = recorder.forms, []
         spare.append(recorder)
-        if len(kept) != self._num_saved:
-            raise RuntimeError(f"a checkpoint saved {self._num_saved} tensors at first and {len(kept)} when it was run "
-                               "again: what it runs must do the same every time, and must not be compiled")
+        if forms != self._forms:
+            which = next((i for i, (a, b) in enumerate(zip(forms, self._forms)) if a != b), None)
+            how = (f"{len(self._forms)} tensors at first and {len(forms)}" if which is None else
+                   f"as tensor {which} {_said(self._forms[which])} at first and {_said(forms[which])}")
+            raise RuntimeError(f"a checkpoint saved {how} when it was run again: what it runs must do the same every "
+                               "time, with restored inputs, too, and must not be compiled")
         return kept
 
     @contextmanager
@@ -168,16 +195,24 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     change; others as any operator's. Leaves that have a gradient and what is no tensor are kept as they are.
 
     The compress_saved that is on compresses what the second run saves as well, so that no region is ever there in
-    full; its `live` counts both. Where none is on, only inputs are compressed.
+    full; its `live` counts both. Where none is on, only inputs are compressed. With bits="auto" the second run has the
+    bits that measure() chose, which calls the function as if there were no checkpoint: its batch may be smaller.
 
     Random numbers, of torch and of furl_torch.functional, are the same in both runs, and so is autocast. The gradient
     is that of the restored inputs. Where use_reentrant=False of torch's checkpoint can be used, this can: with
     autograd.grad, twice, without an input that has a gradient. It does not stop early. Calls may be nested; those
-    inside keep their inputs, too. The function must not be a compiled one: for these, and to be compiled, use torch's.
+    inside keep their inputs, too. If a parameter was modified in between, RuntimeError.
+
+    The function must do the same with restored inputs. A mixture of experts, which may send a token elsewhere if the
+    token is a little different, and masks made by comparison do not: `overrides={"furl::checkpoint": None}` keeps the
+    inputs as they are. RuntimeError if the runs save tensors of different shapes; other differences make gradients
+    wrong. The function must not be a compiled one: for these, and to be compiled, use torch's.
     """
-    if not torch.is_grad_enabled():
+    context = running()
+    is_measured = context is not None and context._auto is not None and context._auto.is_measuring
+    if is_measured or not torch.is_grad_enabled():
         return function(*args, **kwargs)
-    return _Region(running(), function, args, kwargs).run(args, kwargs)
+    return _Region(context, function, args, kwargs).run(args, kwargs)
 
 
 def checkpoint_layers(model: nn.Module) -> int:

@@ -61,11 +61,25 @@ def is_skipping() -> bool:
     return getattr(_thread, "skipping", False)
 
 
+def check_bits(bits: Any) -> None:
+    """That it is a number of bits of a code."""
+    if not isinstance(bits, int) or not 1 <= bits <= 8:
+        raise ValueError(f"bits is {bits!r}: must be an integer of 1 to 8")
+
+
+def checked_key(key: Union[type, str]) -> Union[type, str]:
+    """Of overrides."""
+    if not isinstance(key, (str, type)):
+        raise ValueError(f"overrides has the key {key!r}: must be a type, a pattern or the name of an operator")
+    return key
+
+
 def checked(codec: Override) -> Optional[Codec]:
     """The codec, if torch.ops.furl.compress would take it."""
     if codec is None:
         return None
-    codec = Codec(bits=codec) if isinstance(codec, int) else codec
+    codec = codec if isinstance(codec, Codec) else Codec(bits=codec)
+    check_bits(codec.bits)
     if codec.window < 1:
         raise ValueError(f"window is {codec.window}: must be at least 1")
     if codec.group < 0:

@@ -19,6 +19,7 @@ from torch.futures import Future
 
 from . import policy
 from ._ops import ops
+from .codec import check_bits
 from .noise import next_key
 
 __all__ = ["AllReduceState", "ReduceScatter", "all_reduce_hook", "compress_reduce_scatters"]
@@ -30,8 +31,7 @@ class _Codes:
     """Shards as codes, and what these lost the last time."""
 
     def __init__(self, bits: int, error_feedback: bool) -> None:
-        if not 1 <= bits <= 8:
-            raise ValueError(f"bits is {bits}: must be 1..8")
+        check_bits(bits)
         self.bits = bits
         self.error_feedback = error_feedback
         self.bytes_sent = 0  # by this rank, so far; of what is not compressed, as many as a ring sends
@@ -93,8 +93,8 @@ class AllReduceState(_Codes):
     """For all_reduce_hook.
 
     bits: of each value of a parameter with two dimensions or more, 1 to 8. Gradients of the others (biases, norms),
-        those of other dtypes than f32, f16 and bf16, and those of buckets that codes would not make smaller, are
-        averaged as they are: by an all-reduce of their own, if the bucket has others.
+        those of other dtypes than f32, f16 and bf16, sparse ones, and those of buckets that codes would not make
+        smaller, are averaged as they are: by an all-reduce of their own, if the bucket has others.
     error_feedback: whether what codes lose of a step is added to the next one's gradients (Karimireddy et al., ICML
         2019). It keeps 4 bytes per value, and on n ranks 4 / n more. Not for gradients whose scale changes.
     process_group: as DistributedDataParallel has it; None: the default one.
@@ -113,6 +113,12 @@ class AllReduceState(_Codes):
         buffer, group = bucket.buffer(), self.process_group
         num_ranks = dist.get_world_size(group)
         if num_ranks == 1:
+            return buffer
+        if buffer.layout != torch.strided:  # of an embedding with sparse=True: it fills a bucket of its own
+            buffer.div_(num_ranks)
+            kept = buffer._indices(), buffer._values()
+            self.bytes_sent += (num_ranks - 1) * sum(t.numel() * t.element_size() for t in kept)
+            dist.all_reduce(buffer, group=group)
             return buffer
         layout = tuple(id(p) for p in bucket.parameters())
         if self._layouts.setdefault(bucket.index(), layout) != layout:  # torch makes other ones after the first step
@@ -206,8 +212,8 @@ class ReduceScatter(_Codes):
         if input_tensor.numel() != num_ranks * output_tensor.numel():
             raise ValueError(f"input_tensor has {input_tensor.numel()} elements: must have {num_ranks} times the "
                              f"{output_tensor.numel()} of output_tensor")
-        if num_ranks == 1:
-            output_tensor.copy_(input_tensor)
+        if num_ranks == 1 or input_tensor.numel() == 0:
+            output_tensor.copy_(input_tensor.reshape(output_tensor.shape))
             return
         total = self._sum_of_shards(input_tensor.view(num_ranks, -1), group, None)
         output_tensor.copy_(total.div_(num_ranks) if op == dist.ReduceOp.AVG else total)

@@ -16,7 +16,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from . import attention, graph, graph_blobs, policy, saved
 from ._ops import ops
 from .auto import WIDTHS, Automatic, automatic
-from .codec import Codec, Override, checked, is_skipping
+from .codec import Codec, Override, checked, checked_key, is_skipping
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
 from .noise import next_key, start_graph_keys
@@ -75,7 +75,9 @@ class compress_saved(saved_tensors_hooks):
         self._auto = automatic(bits, mean_bits)
         fixed_bits: Any = bits if self._auto is None else int(self._auto.mean_bits)
         self._codec = checked(Codec(fixed_bits, window, group))
-        given = {k: checked(c) for k, c in (overrides or {}).items()}
+        if not isinstance(min_elements, int) or min_elements < 0:
+            raise ValueError(f"min_elements is {min_elements}: must be an integer of at least 0")
+        given = {checked_key(k): checked(c) for k, c in (overrides or {}).items()}
         self._operators = {k: c for k, c in given.items() if isinstance(k, str) and "::" in k}
         self._patterns = {k: c for k, c in given.items()
                           if isinstance(k, str) and k not in self._operators}
@@ -233,11 +235,11 @@ class compress_saved(saved_tensors_hooks):
     def _probe(self, auto: Automatic, kept: Saved, x: Tensor, action: int, operators: Sequence[str], argument: int,
                demand: Demand) -> None:
         """Notes what x would be kept as with other bits. Not if it is logarithms: their errors are those of the
-        least probabilities, which do no harm."""
+        least probabilities, which do no harm. Nor if it is kept exactly: it may be zeros and one positive number."""
         codec = self._current
         demands = [demand] * len(WIDTHS)
         is_free = (codec is not None and codec is self._codec and action != saved.MASK and demand.classes is None
-                   and 0 < demand.bits < policy.EXACT)
+                   and 0 < demand.bits < policy.EXACT and kept.demand.bits < policy.EXACT)
         if codec is not None and is_free:
             demands = [self._demand_by(operators, argument, x, action, codec._replace(bits=b)) for b in WIDTHS]
         auto.note(kept, x, demands, is_free, lambda wanted: self._keep(x, action, wanted)[0])

@@ -126,6 +126,8 @@ def gelu(x: Tensor, bits: int = 3) -> Tensor:
 def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     """Zeroes elements with probability p, a multiple of 2**-16, and scales the others; keeps nothing
     but a key. It draws from furl's random stream, not from torch's."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"p is {p}: must be 0 to 1")
     return _Dropout.apply(x, p) if training and p > 0 else x
 
 

@@ -6,6 +6,7 @@ say what it may lose."""
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
 from typing import Any, Callable, Iterator, NamedTuple, Optional
@@ -55,22 +56,29 @@ _EXACT = Need(policy.EXACT)
 _LIMITS = {"sigmoid": (0.0, 1.0), "_softmax": (0.0, 1.0), "tanh": (-1.0, 1.0)}
 
 
+@functools.lru_cache(maxsize=None)
+def _module_of_hooks() -> fx.GraphModule:
+    graph = fx.Graph()
+    graph.output(graph.call_function(_hint, (graph.placeholder("x"), )))
+    return fx.GraphModule(nn.Module(), graph)
+
+
 class Hook(fx.GraphModule):
     """A function in the only form in which the compiler takes hooks. Its graph is not run: it has a call that
     no cache of compiled graphs knows, so that none is used again with another context's codec."""
 
+    run: Callable[[Any], Any]
+
+    def __new__(cls, *_: Any) -> "Hook":
+        return nn.Module.__new__(cls)  # a GraphModule has a class of its own, whose source Python never forgets
+
     def __init__(self, function: Callable[[Any], Any]) -> None:
-        graph = fx.Graph()
-        graph.output(graph.call_function(_hint, (graph.placeholder("x"), )))
-        super().__init__(nn.Module(), graph)
-        # A GraphModule has a class of its own. What torch gave that class to call would cost 2 us a tensor. Hooks
-        # that run beside compiled code are not to be compiled themselves.
-        run = torch._dynamo.disable(function)  # type: ignore[no-untyped-call,unused-ignore]
+        self.__dict__.update(_module_of_hooks().__dict__)
+        # Hooks that run beside compiled code are not to be compiled themselves.
+        self.__dict__["run"] = torch._dynamo.disable(function)  # type: ignore[no-untyped-call,unused-ignore]
 
-        def call(_: Any, x: Any) -> Any:
-            return run(x)
-
-        type(self).__call__ = call  # type: ignore[method-assign,assignment,unused-ignore]
+    def __call__(self, x: Any) -> Any:  # what torch has in its place would cost 2 us a tensor
+        return self.run(x)
 
 
 def traced_node() -> Optional["Traced"]:

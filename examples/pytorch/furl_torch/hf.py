@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, Optional
 
+from .auto import refuse_automatic
 from .context import compress_saved
 
 _transformers: Any = importlib.import_module("transformers")
@@ -14,9 +15,10 @@ _transformers: Any = importlib.import_module("transformers")
 
 class CompressSaved(_transformers.TrainerCallback):  # type: ignore[misc,unused-ignore]
     """Surrounds every step with compress_saved(**settings): Trainer(..., callbacks=[CompressSaved(bits=2)]). Its
-    `context` has stats() of the last step."""
+    `context` has stats() of the last step. Not for bits="auto": no step is measured."""
 
     def __init__(self, **settings: Any) -> None:
+        refuse_automatic(settings.get("bits"))
         self._settings = settings
         self.context: Optional[compress_saved] = None
 

@@ -73,6 +73,10 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor] = None
     if input.dim() < 2 or target.shape != input.shape[:1] + input.shape[2:]:
         raise ValueError(f"target has the shape {list(target.shape)}: for input of {list(input.shape)} it must "
                          f"have {list(input.shape[:1] + input.shape[2:])}")
+    if weight is not None and weight.shape != input.shape[1:2]:
+        raise ValueError(f"weight has the shape {list(weight.shape)}: must have [{input.shape[1]}], one for each class")
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing is {label_smoothing}: must be 0 to 1")
     logits = input.movedim(1, -1).reshape(-1, input.shape[1])
     loss = CrossEntropy.apply(logits, target.reshape(-1), weight, ignore_index, reduction, label_smoothing, bits)
     return loss.view(target.shape) if reduction == "none" else loss

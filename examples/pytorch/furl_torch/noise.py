@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import threading
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Iterator, List, Optional, Tuple
 
 from torch import distributed
@@ -28,8 +29,8 @@ def manual_seed(seed: int) -> None:
     """Starts the sequence of keys again, with a seed of 0 to 2**63 - 1. Not needed for noise that is
     fresh: every tensor of a process takes another key, whatever context compresses it."""
     global _seed, _offsets
-    if not 0 <= seed < 2**63:
-        raise ValueError(f"seed is {seed}: must be 0 to 2**63 - 1")
+    if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed is {seed}: must be an integer of 0 to 2**63 - 1")
     _seed = seed
     _offsets = itertools.count()
 

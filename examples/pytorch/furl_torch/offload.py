@@ -103,6 +103,7 @@ class HostMemory:
         self._copies_of = copies_of
         self._copies: dict[torch.device, Copies] = {}
         self._sent: "list[weakref.ref[Parcel]]" = []  # in this order
+        self._most_sent = 0  # until the dead ones among them are looked for
         self._leaving: "deque[weakref.ref[Parcel]]" = deque()
         self._returned: "deque[weakref.ref[Parcel]]" = deque()
         # The backward pass of a GPU has threads of its own.
@@ -113,6 +114,8 @@ class HostMemory:
         with self._lock:
             while self._sent and self._sent[-1]() is None:
                 self._sent.pop()
+            if len(self._sent) >= self._most_sent:
+                self._drop_dead()
             device = tensors[0].device
             if device not in self._copies:
                 self._copies[device] = self._copies_of(device)
@@ -120,6 +123,14 @@ class HostMemory:
             self._sent.append(weakref.ref(parcel))
             self._let_in(parcel, self._leaving, MOST_LEAVING)
             return parcel
+
+    def _drop_dead(self) -> None:
+        """A graph that lives on has dead ones before it, endlessly many where each step makes a new one."""
+        alive = [parcel for parcel in (ref() for ref in self._sent) if parcel is not None]
+        for place, parcel in enumerate(alive):
+            parcel.place = place
+        self._sent = [weakref.ref(parcel) for parcel in alive]
+        self._most_sent = 2 * len(alive) + MOST_RETURNED
 
     def fetch(self, parcel: Parcel) -> Sequence[Tensor]:
         """Its tensors on the device. The backward pass reads next what was sent before: that begins to come, too."""

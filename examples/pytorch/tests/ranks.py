@@ -96,6 +96,23 @@ def averages(shapes, bits, steps=1, dtype=torch.float32, change=None, group_size
     return found
 
 
+def sparse_averages(bits):
+    """For each of two steps, the averages of an embedding's gradient, which is sparse, and of a layer's, without the
+    hook and with it, and the bytes that the state counts."""
+    from furl_torch import comm
+    found, state = [], comm.AllReduceState(bits)
+    for has_hook in (False, True):
+        torch.manual_seed(0)
+        model = DistributedDataParallel(nn.Sequential(nn.Embedding(50, 6, sparse=True), nn.Linear(6, 6)))
+        if has_hook:
+            model.register_comm_hook(state, comm.all_reduce_hook)
+        for _ in range(2):
+            model.zero_grad()
+            model(torch.arange(10) + dist.get_rank()).square().mean().backward()
+            found.append([model.module[0].weight.grad.to_dense(), model.module[1].weight.grad.clone()])
+    return found, state.bytes_sent
+
+
 def no_gradient(step, rank, given):
     for g in given:
         g.zero_()
@@ -149,11 +166,12 @@ def refusals():
     from furl_torch import comm
     found = []
     most, total = dist.ReduceOp.MAX, dist.ReduceOp.SUM
-    for size, op, async_op in ((4, most, False), (4, total, True), (5, total, False)):
+    for size, op, async_op in ((8, most, False), (8, total, True), (5, total, False)):
         try:
             comm.ReduceScatter(4)(torch.zeros(4), torch.zeros(size), None, op, async_op)
         except ValueError as refused:
             found.append(str(refused))
+    comm.ReduceScatter(4)(torch.zeros(0), torch.zeros(0), None, total)  # nothing is an ordinary size
     return found
 
 

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import furl_torch
-from furl_torch import LEVELS, LiveBytes, auto, compress_saved
+from furl_torch import LEVELS, LiveBytes, auto, checkpoint, checkpoints, compress_saved
 from furl_torch.auto import Option, cheapest
 from furl_torch.examine import compare, gradient
 from furl_torch.policy import Demand
@@ -144,7 +144,7 @@ def test_a_layer_that_runs_twice_has_bits_for_each_time(batch):
     x, y = batch[0][:2]
     context = compress_saved("auto", group=256)
     context.measure(lambda: model(x, y))
-    assert [(place.ordinal, bits) for place, bits in context._auto._bits.items()] == [(0, 3), (1, 1)]
+    assert [(place.ordinal, bits) for place, bits in context._auto.bits.items()] == [(0, 3), (1, 1)]
 
 
 def test_an_outermost_module_that_is_called_twice_has_the_same_bits_both_times(batch):
@@ -167,7 +167,7 @@ def test_an_outermost_module_that_is_called_twice_has_the_same_bits_both_times(b
     chosen.measure(loss)
     (both, total), (_, most) = kept(chosen), kept(uniform)
     assert bits_of(both) == 2 * 2 and total <= most
-    assert len(chosen._auto._bits) == 2
+    assert len(chosen._auto.bits) == 2
 
 
 def test_modules_that_no_measured_step_had_get_the_mean(batch):
@@ -301,7 +301,7 @@ def test_measuring_leaves_gradients_and_generators_alone(batch):
     state = torch.get_rng_state()
     context = compress_saved("auto")
     context.measure(lambda: model(batch[0][0]).sum())
-    assert context._auto._bits
+    assert context._auto.bits
     assert all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), before))
     assert torch.equal(torch.get_rng_state(), state)
     assert context.live.now == 0
@@ -349,6 +349,42 @@ def test_calls_of_measure_that_are_refused(batch):
         context.measure(lambda: (z * z).abs().sum())
     context.measure(lambda: model(*batch))  # as if nothing had happened
     assert sizes(context, model, batch) != sizes(compress_saved(2, model=model), model, batch)
+
+
+def test_second_runs_of_checkpoints_have_the_bits(batch, monkeypatch):
+    class Checkpointed(Towers):
+        def forward(self, inputs, weight):
+            return sum(0.1 ** i * (checkpoint(self.layers[i], inputs[i]) * weight).sum() for i in self.order)
+
+    again = []
+
+    def pack(recorder, x):
+        again.append(packs(recorder, x))
+        return again[-1]
+
+    packs = checkpoints._Recorder._pack
+    monkeypatch.setattr(checkpoints._Recorder, "_pack", pack)
+    found = []
+    for kind in (Towers, Checkpointed):
+        furl_torch.manual_seed(0)
+        model = kind()
+        context = measured(model, batch)
+        assert not again  # a step that is measured has no second runs
+        with context:
+            loss = model(*batch)
+            found.append([c.bytes_after for n, c in context.stats().modules.items() if n.startswith("layers.")])
+        loss.backward()
+    assert sorted(kept.num_bytes for kept in again) == sorted(found[0]) and len(set(found[0])) > 2
+
+
+def test_zeros_and_one_positive_number_are_exact_and_not_chosen_for():
+    layers = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64))
+    x = (torch.rand(64, 64) > 0.5).float()
+    context = compress_saved("auto", model=layers)
+    context.measure(lambda: layers(x).square().sum())
+    with context:
+        layers(x)
+    assert 64 * 64 // BITS_PER_BYTE <= context.stats().modules["0"].bytes_after < 64 * 64 // 7
 
 
 def test_copies_have_the_settings_alone(batch):

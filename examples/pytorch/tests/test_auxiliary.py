@@ -4,6 +4,7 @@
 
 import copy
 import pickle
+import weakref
 from contextlib import nullcontext
 
 import pytest
@@ -14,7 +15,8 @@ from torch.utils.checkpoint import checkpoint
 
 import furl_torch
 from furl_torch import auxiliary
-from furl_torch.auxiliary import PART, AuxConv2d, AuxLinear, Residual, Run, Signs
+from furl_torch.auxiliary import AuxConv2d, AuxLinear, Residual, Run, Signs
+from furl_torch.stand_ins import PART
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float64]
 CONVOLUTIONS = [{}, {"stride": 2, "padding": 1}, {"padding": "same"}, {"groups": 2, "dilation": (1, 2)},
@@ -182,6 +184,36 @@ def test_a_run_wants_one_shape():
         b(torch.randn(5, 64))
 
 
+class SomeLayers(nn.Sequential):
+    """Leaves out those layers that it is told to."""
+
+    def forward(self, x, *left_out):
+        for i, layer in enumerate(self):
+            x = x if i in left_out else layer(x)
+        return x
+
+
+@pytest.mark.parametrize("is_copy", [False, True])
+def test_a_pass_without_the_last_layer_of_a_run_leaves_nothing_for_the_next(is_copy):
+    net = SomeLayers(*[nn.Linear(64, 64) for _ in range(3)])
+    x = torch.randn(8, 64)
+    assert auxiliary.convert(net, "ara", x, names="*") == 3
+    if is_copy:
+        net = pickle.loads(pickle.dumps(copy.deepcopy(net)))
+    y = net(x * 1, 2)
+    torch.testing.assert_close(y, F.linear(net[0](x) + x, net[1].weight, net[1].bias))
+    y.sum().backward()
+    net[0](x * 1)  # outside of a pass: nobody ends it
+    for graph in (torch.enable_grad, torch.no_grad):
+        with graph(), pytest.raises(RuntimeError, match="layer 1 of a run .* layer 0 had None"):
+            net(x * 1, 0)
+    given = x * 1
+    dies = weakref.ref(given)
+    net(given, 2)
+    del given
+    assert dies() is None
+
+
 @pytest.mark.host_only
 def test_copies_of_a_run_are_runs():
     net = run_of(2)
@@ -245,6 +277,26 @@ def test_layers_of_torchs_transformer_are_called_in_evaluation_too():
     assert not torch.allclose(y, before, atol=1e-3)
     with torch.no_grad():
         torch.testing.assert_close(net.eval()(x), y.detach())
+
+
+def test_a_refused_conversion_changes_nothing_and_calls_by_keyword_stay():
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+
+        def forward(self, x):
+            return self.layers[3](self.layers[2](input=self.layers[1](self.layers[0](x))))
+
+    encoder = nn.TransformerEncoderLayer(32, 2, 64)
+    before = encoder.activation_relu_or_gelu
+    with pytest.raises(ValueError, match="inputs is empty"):
+        auxiliary.convert(encoder, "asa")
+    with pytest.raises((RuntimeError, AssertionError)):
+        auxiliary.convert(encoder, "asa", torch.randn(3, 5, 31))
+    assert encoder.activation_relu_or_gelu == before != 0
+    net = Named()
+    assert auxiliary.convert(net, "asa", torch.randn(4, 8)) == 1 and type(net.layers[1]) is AuxLinear
 
 
 def test_learning_indicators():

@@ -54,6 +54,8 @@ def test_trainer_of_transformers(tmp_path):
         trainer = transformers.Trainer(model=model, args=settings, train_dataset=Dataset(), callbacks=[callback])
         return trainer.train()
 
+    with pytest.raises(ValueError, match="bits is 'auto': must be 1 to 8, since"):
+        CompressSaved(bits="auto")
     callback = CompressSaved(bits=4)
     with pytest.raises(ZeroDivisionError):
         train(Classifier(breaks_at=2), callback)

@@ -211,6 +211,44 @@ def test_refusals():
         assert not checkpoint(torch.sin, values(64)).requires_grad
 
 
+def test_a_second_run_of_other_shapes_is_refused():
+    def route(t):
+        return t[t > 0.5].square().sum()  # in 8 bits some are on the other side
+
+    x = values(64, WIDTH)
+    y = checkpoint(route, x)
+    with pytest.raises(RuntimeError, match=r"saved as tensor \d torch.float32 \[\d+\] at first and torch"):
+        y.backward()
+    with compress_saved(overrides={"furl::checkpoint": None}):
+        y = checkpoint(route, x)
+    y.backward()
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_parameters_modified_in_between_are_noticed(on, device):
+    layer, leaf = nn.Linear(WIDTH, WIDTH), torch.randn(WIDTH, requires_grad=True)
+    for modified in (layer.weight, leaf):
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=on):
+            y = checkpoint(lambda t, s: layer(t) + s, values(64, WIDTH), leaf)
+        with torch.no_grad():
+            modified.mul_(2)
+        with pytest.raises(RuntimeError, match=r"modified by an inplace operation.*is at version"):
+            y.sum().backward()
+
+
+def test_an_input_that_is_given_twice_is_one():
+    found = []
+
+    def both(a, b):
+        b += 1
+        found.append(bool((a == b).all()))
+        return (a * a).sum()
+
+    given = values(64, WIDTH)
+    checkpoint(both, given, given).backward()
+    assert found == [True, True]
+
+
 def test_inputs_go_to_host_memory():
     blocks, x = nn.ModuleList(Block() for _ in range(6)), torch.randn(4, 64, WIDTH)
     here, context = compress_saved(), compress_saved(offload=True)

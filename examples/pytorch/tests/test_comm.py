@@ -115,6 +115,15 @@ def test_small_buckets_are_exact(tmp_path):
                                   atol=1e-6)
 
 
+def test_sparse_gradients_are_averaged_as_they_are(tmp_path):
+    (first, num_bytes), (second, _) = ranks.run(2, tmp_path, ranks.sparse_averages, 4)
+    check_equal_on_all([first[2:], second[2:]])
+    for exact, ours in zip(first[:2], first[2:]):
+        for a, b in zip(exact, ours):
+            numpy.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-8)
+    assert num_bytes == 2 * (10 * 8 + 10 * 6 * 4 + 4 * 42)  # indices, values, and the layer, which is small
+
+
 @pytest.mark.parametrize("num_ranks", [2, 4])
 @pytest.mark.parametrize("bits, most", [(8, 0.26), (4, 0.13), (2, 0.07)])
 def test_bytes_that_travel(bits, most, num_ranks, tmp_path):
@@ -163,13 +172,13 @@ def test_ranks_have_other_noise(tmp_path):
 
 
 def test_what_is_refused():
-    for bits in (0, 9):
-        with pytest.raises(ValueError, match=f"bits is {bits}: must be 1..8"):
+    for bits in (0, 9, 2.5):
+        with pytest.raises(ValueError, match=f"bits is {bits}: must be an integer of 1 to 8"):
             comm.AllReduceState(bits)
 
 
 def test_what_a_reduce_scatter_refuses(tmp_path):
-    found = ranks.run(1, tmp_path, ranks.refusals)[0]
+    found = ranks.run(2, tmp_path, ranks.refusals)[0]
     assert found[0].startswith("op is ") and ": must be SUM or AVG" in found[0]
     assert found[1:] == ["async_op is True: must be False",
-                         "input_tensor has 5 elements: must have 1 times the 4 of output_tensor"]
+                         "input_tensor has 5 elements: must have 2 times the 4 of output_tensor"]

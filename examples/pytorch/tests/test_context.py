@@ -191,9 +191,15 @@ def test_refusals():
         context.__enter__()
     for settings, words in (({"bits": 9}, "bits is 9"), ({"window": 0}, "window is 0"),
                             ({"window": 65}, "window is 65"), ({"group": 48}, "group is 48"),
-                            ({"overrides": {nn.ReLU: 0}}, "bits is 0")):
+                            ({"overrides": {nn.ReLU: 0}}, "bits is 0"),
+                            ({"bits": 17}, "bits is 17"), ({"overrides": {nn.Linear: 17}}, "bits is 17"),
+                            ({"bits": 2.5}, "bits is 2.5"), ({"overrides": {nn.ReLU(): 4}}, r"key ReLU\(\): must be"),
+                            ({"min_elements": None}, "min_elements is None"), ({"min_elements": -1}, "is -1")):
         with pytest.raises(ValueError, match=words):
             compress_saved(**settings)
+    for seed in (1.5, -1, 2**63):
+        with pytest.raises(ValueError, match=f"seed is {seed}: must be an integer"):
+            furl_torch.manual_seed(seed)
     with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
         with pytest.raises(RuntimeError, match="not here"):
             with context:

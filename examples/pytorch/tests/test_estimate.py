@@ -187,6 +187,19 @@ def test_a_step_keeps_what_was_planned(codec):
     del loss
 
 
+@pytest.mark.parametrize("kind", ["asa", "ara"])
+def test_converted_models_can_be_planned(kind):
+    model, x = nn.Sequential(*[nn.Linear(64, 64) for _ in range(5)]), torch.randn(256, 64)
+    assert furl_torch.auxiliary.convert(model, kind, x) == 3
+    context = compress_saved()
+    with context:
+        y = model(x)
+    planned = furl_torch.estimate(model, x, codecs={"codec": Codec()})
+    assert planned.plans["codec"].bytes_saved == context.stats().total.bytes_after
+    assert planned.plans["none"].bytes_saved == context.stats().total.bytes_before
+    del y
+
+
 def test_the_largest_batch_fits_and_one_more_does_not():
     net, memory = small_net(), 20_000_000
     result = furl_torch.estimate(net, torch.empty(4, 1, 28, 28), memory=memory, optimizer_states=1)

@@ -4,6 +4,7 @@
 
 import copy
 import gc
+import linecache
 import weakref
 
 import pytest
@@ -240,3 +241,23 @@ def test_modules_that_hold_a_context_can_be_copied_and_pickled(tmp_path):
     with copied.context, pytest.raises(RuntimeError, match="already on"):
         copied.context.__enter__()
     torch.save({"context": compress_saved(4, 1, min_elements=7)}, tmp_path / "file")
+
+
+@pytest.mark.host_only
+def test_contexts_leave_nothing_behind():
+    compress_saved()
+    known = len(linecache.cache)
+    contexts = [weakref.ref(compress_saved()) for _ in range(3)]
+    gc.collect()
+    assert len(linecache.cache) == known and all(context() is None for context in contexts)
+
+
+@pytest.mark.host_only
+def test_contexts_that_measured_do_not_keep_modules():
+    net, x = nn.Linear(64, 64), torch.randn(64, 64)
+    context = compress_saved("auto")
+    context.measure(lambda: net(x).square().sum())
+    dies = weakref.ref(net)
+    del net
+    gc.collect()
+    assert dies() is None

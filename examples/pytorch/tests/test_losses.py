@@ -91,6 +91,11 @@ def test_refusals():
     x = torch.randn(4, 8)
     with pytest.raises(TypeError, match="target has probabilities"):
         functional.cross_entropy(x, x.softmax(1))
+    for smoothing in (2, -0.1, float("nan")):
+        with pytest.raises(ValueError, match=f"label_smoothing is {smoothing}: must be 0 to 1"):
+            functional.cross_entropy(torch.randn(4, 5), torch.zeros(4, dtype=torch.long), label_smoothing=smoothing)
+    with pytest.raises(ValueError, match=r"weight has the shape \[3\]: must have \[5\]"):
+        functional.cross_entropy(torch.randn(4, 5), torch.zeros(4, dtype=torch.long), torch.ones(3))
     with pytest.raises(ValueError, match="reduction is 'average'"):
         functional.cross_entropy(x, torch.zeros(4, dtype=torch.long), reduction="average")
     with pytest.raises(ValueError, match=r"must have \[4\]"):

@@ -92,6 +92,13 @@ def test_second_derivatives_are_refused():
         g.sum().backward()
 
 
+@pytest.mark.parametrize("p", [-1, 1.5, float("nan")])
+def test_dropout_wants_a_probability(p):
+    for training in (False, True):
+        with pytest.raises(ValueError, match=f"p is {p}: must be 0 to 1"):
+            ff.dropout(torch.randn(8), p, training)
+
+
 def test_modules_keep_less():
     net = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
                         nn.GELU(), nn.Dropout(0.5), nn.Linear(8 * 14 * 14, 10))

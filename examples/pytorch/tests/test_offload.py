@@ -110,6 +110,19 @@ def test_dead_parcels_are_skipped_and_forgotten():
     assert len(memory._sent) == 6
 
 
+def test_dead_parcels_before_one_that_lives_are_forgotten():
+    memory, _ = memory_and_stream()
+    (first, _), step = parcels_of(memory, 3), None
+    for _ in range(50):
+        step, _ = parcels_of(memory, 10)  # the step before dies when this one is there
+    assert len(memory._sent) <= 2 * (3 + 20) + MOST_RETURNED
+    for parcels in (step, first):
+        for i in reversed(range(len(parcels))):
+            assert torch.equal(parcels[i].fetch()[0], torch.full((100, ), i, dtype=torch.uint8))
+    step[0].fetch()
+    assert all(parcel._here is not None for parcel in (*first, step[0]))  # dead ones between them are skipped
+
+
 def gradients(net, context, x):
     furl_torch.manual_seed(5)
     net.zero_grad()
