@@ -71,15 +71,15 @@ def test_the_report_names_who_makes_the_error(monkeypatch):
 
 
 def test_memory_is_that_of_the_allocator(device):
-    x = torch.randn(256, 1024, requires_grad=True)
+    x = torch.randn(2048, 1024, requires_grad=True)  # large beside what Python allocates and frees meanwhile
     memory = memory_of(lambda: (x * 1).sin().sum(), torch.device(device), bits=2)
-    assert (1 << 20) <= memory.counted.bytes_before < 1.05 * (1 << 20)
-    assert 1 << 16 <= memory.counted.bytes_after < 1 << 17
-    assert memory.counted.bytes_after + (1 << 20) <= memory.peak < 1.2 * (1 << 20)
+    assert (8 << 20) <= memory.counted.bytes_before < 1.05 * (8 << 20)
+    assert 8 << 16 <= memory.counted.bytes_after < 8 << 17
+    assert memory.counted.bytes_after + (8 << 20) <= memory.peak < 1.2 * (8 << 20)
     if memory.exact == 0:
         pytest.skip("this allocator does not count")
-    assert 1 << 20 <= memory.exact < 1.05 * (1 << 20)
-    assert memory.counted.bytes_after <= memory.kept < 1.05 * memory.counted.bytes_after
+    assert 0.95 * (8 << 20) <= memory.exact < 1.05 * (8 << 20)
+    assert 0.95 * memory.counted.bytes_after <= memory.kept < 1.05 * memory.counted.bytes_after
 
 
 @pytest.mark.parametrize("name, settings", [
