@@ -16,11 +16,10 @@ from jax.extend.core import Literal, Var
 from . import graph
 from .codes import (KEY_WORDS, VALUE_DTYPES, Compressed, Packed, compress_with_words, decompress_after, pack,
                     unpack_after)
+from .quotients import Flow
+from .readers import readers as find_readers
 
-PRODUCTS = frozenset(["dot_general", "ragged_dot_general", "conv_general_dilated"])
 POINTWISE = frozenset(["mul", "checkpoint", "remat2"])
-# Between 0 and 1, or -1 and 1, with differences that count: 8 bits where they are factors of a derivative.
-BOUNDED = frozenset(["exp", "exp2", "logistic", "tanh", "erf"])
 BOUNDED_BITS = 8
 
 
@@ -97,11 +96,12 @@ class _Rules:
             return 1
         if aval.dtype not in VALUE_DTYPES or not readers:
             return 0
-        if readers <= PRODUCTS | {graph.REPEAT}:
+        if readers <= graph.PRODUCTS | {graph.REPEAT}:
             return self.bits
-        if not readers <= PRODUCTS | POINTWISE:  # nor what is repeated: statistics, each of which scales many values
+        # Nor what is repeated: statistics, each of which scales many values. Nor what meets a quotient.
+        if not readers <= graph.PRODUCTS | POINTWISE:
             return 0
-        return max(self.pointwise_bits, BOUNDED_BITS if maker in BOUNDED else 0)
+        return max(self.pointwise_bits, BOUNDED_BITS if maker in graph.BOUNDED else 0)
 
 
 def _with_compressed_vjp(call: Callable[..., Any], rules: _Rules, position: list[int]) -> Callable[..., Any]:
@@ -166,7 +166,7 @@ def _choose_bits(jaxpr: Any, sources: list[Any], results: list[Any], residuals: 
     made_by = graph.producers(jaxpr)
     number: dict[Any, int] = {}
     numbers = [number.setdefault(_name(atom), len(number)) for atom, _ in sources]
-    readers = _readers(residuals, results, numbers, pullback)
+    readers = _readers(residuals, results, numbers, pullback, Flow(jaxpr))
     for n, residual, (atom, _) in zip(numbers, residuals, sources, strict=True):
         if atom.aval.size < residual.aval.size:
             readers[n].add(graph.REPEAT)
@@ -179,7 +179,7 @@ def _choose_bits(jaxpr: Any, sources: list[Any], results: list[Any], residuals: 
 
 
 def _readers(residuals: list[Any], results: list[Any], numbers: list[int],
-             pullback: dict[str, Any]) -> dict[int, set[str]]:
+             pullback: dict[str, Any], forward: Flow) -> dict[int, set[str]]:
     """What reads each residual in the backward pass, whose jaxpr is made for that."""
     cotangents = [jax.ShapeDtypeStruct(r.shape, r.dtype) for r in results if _is_differentiable(r)]
 
@@ -193,7 +193,10 @@ def _readers(residuals: list[Any], results: list[Any], numbers: list[int],
     pullback["jaxpr"] = graph.inlined(
         pull, [jax.ShapeDtypeStruct(r.aval.shape, r.aval.dtype) for r in residuals], cotangents)
     jaxpr = pullback["jaxpr"].jaxpr
-    return graph.readers(jaxpr, {v: frozenset([n]) for v, n in zip(jaxpr.invars, numbers)})
+    given = [(v, r) for v, r in zip(jaxpr.invars, residuals) if isinstance(r, Var)]
+    flow = Flow(jaxpr, [v for v, r in given if r in forward.quotients], [v for v, r in given if r in forward.repeated],
+                jaxpr.invars[len(residuals):])
+    return find_readers(jaxpr, {v: frozenset([n]) for v, n in zip(jaxpr.invars, numbers)}, flow)
 
 
 def _keep(value: Any, bits: int, words: Array) -> Any:
