@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 # One operand, whose elements are moved, repeated or cast.
@@ -87,8 +88,16 @@ def num_bytes(atom: Atom) -> int:
     return int(aval.size * aval.dtype.itemsize)
 
 
-def is_repeated(atom: Any, equation: JaxprEqn) -> bool:
-    return equation.primitive.name in REPEATING and atom.aval.size < equation.outvars[0].aval.size
+def is_repeated(atom: Atom, equation: JaxprEqn) -> bool:
+    """Whether the equation uses an element of this operand for several of its results."""
+    operand: Any = atom.aval
+    result: Any = equation.outvars[0].aval
+    return equation.primitive.name in REPEATING and operand.size < result.size
+
+
+def is_inexact(atom: Atom) -> bool:
+    aval: Any = atom.aval
+    return bool(jnp.issubdtype(aval.dtype, jnp.inexact))
 
 
 def source(atom: Atom, made_by: Mapping[Var, JaxprEqn]) -> tuple[Atom, list[JaxprEqn]]:
@@ -124,10 +133,10 @@ def _scan_depends(equation: JaxprEqn, reached: list[bool]) -> list[bool]:
     while True:
         found = depends(body, reached)
         results = [isinstance(atom, Var) and atom in found for atom in body.outvars]
-        carried = [a or b for a, b in zip(reached[first:end], results)]
-        if carried == reached[first:end]:
+        carry = [a or b for a, b in zip(reached[first:end], results)]
+        if carry == reached[first:end]:
             return results
-        reached = reached[:first] + carried + reached[end:]
+        reached = reached[:first] + carry + reached[end:]
 
 
 def bodies(equation: JaxprEqn) -> list[tuple[Jaxpr, list[Atom]]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Iterable
 
-import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
 from . import graph
@@ -83,7 +82,7 @@ class Flow:
             return
         self.repeated.difference_update(results)
         if self._divides(equation, varying) or (name not in ENDS and any(atom in self.quotients for atom in varying)):
-            self.quotients.update(v for v in results if jnp.issubdtype(v.aval.dtype, jnp.inexact))
+            self.quotients.update(result for result in results if graph.is_inexact(result))
         if name not in graph.PRODUCTS | {"reduce_sum"}:
             for atom in from_cotangents:
                 if atom in varying:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,8 @@ from jax import Array
 from jax.extend.core import Literal, Var
 
 from . import graph
-from .codes import (KEY_WORDS, VALUE_DTYPES, Compressed, Packed, compress_with_words, decompress_after, pack,
-                    unpack_after)
+from .codes import (KEY_WORDS, VALUE_DTYPES, Compressed, Packed, check_key, compress_with_words, decompress_after,
+                    pack, unpack_after)
 from .quotients import Flow
 from .readers import readers as find_readers
 
@@ -46,7 +46,11 @@ def compress_residuals(
                    _positions("activations", activations), min_elements)
 
     @functools.wraps(function)
-    def compressed(key: Array, *arguments: Any) -> Any:
+    def compressed(key: Array, *arguments: Any, **keywords: Any) -> Any:
+        check_key(key)
+        if keywords:
+            raise TypeError(f"{', '.join(keywords)} given by keyword: all arguments must be given by position")
+        rules.check_positions(len(arguments))
         leaves, tree = jax.tree.flatten(arguments)
         places = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
         position = [p for p, argument in enumerate(arguments) for _ in jax.tree.leaves(argument)]
@@ -82,10 +86,19 @@ class _Rules:
     def __init__(self, bits: int, pointwise_bits: int, weights: frozenset[int], activations: frozenset[int],
                  min_elements: int):
         for name, value in (("bits", bits), ("pointwise_bits", pointwise_bits)):
-            if not 1 <= value <= 8:
+            if not isinstance(value, int) or not 1 <= value <= 8:
                 raise ValueError(f"{name} is {value}: must be 1..8")
+        if not isinstance(min_elements, int) or min_elements < 0:
+            raise ValueError(f"min_elements is {min_elements}: must be an integer from 0 on")
         self.bits, self.pointwise_bits = bits, max(bits, pointwise_bits)
         self.weights, self.activations, self.min_elements = weights, activations, min_elements
+
+    def check_positions(self, num_arguments: int) -> None:
+        for name, positions in (("weights", self.weights), ("activations", self.activations)):
+            for position in positions:
+                if position >= num_arguments:
+                    raise ValueError(f"{name} is {position}: must be positions of the {num_arguments} arguments after "
+                                     "the key, from 0 on")
 
     def bits_for(self, atom: Var, maker: str, readers: set[str]) -> int:
         """Of its codes; 0: it passes."""
@@ -110,7 +123,10 @@ def _with_compressed_vjp(call: Callable[..., Any], rules: _Rules, position: list
 
     @jax.custom_vjp
     def plain(key: Array, *arrays: Any) -> Any:
-        return call(*arrays)
+        closed, shapes = jax.make_jaxpr(call, return_shape=True)(*arrays)
+        _check_closed_over(closed.consts)
+        results = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *arrays)
+        return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     def forward(key: Array, *arrays: Any) -> tuple[Any, list[Any]]:
         def with_residuals(*values: Any) -> tuple[list[Any], list[Any]]:
@@ -120,9 +136,10 @@ def _with_compressed_vjp(call: Callable[..., Any], rules: _Rules, position: list
             return results, residuals
 
         closed = graph.inlined(with_residuals, *arrays)
+        _check_closed_over(closed.consts)
         num_results = pullback["out"].num_leaves
         read = graph.evaluate(closed.jaxpr, closed.consts, arrays)
-        results = [read(atom) for atom in closed.jaxpr.outvars[:num_results]]
+        results = [jnp.asarray(read(atom)) for atom in closed.jaxpr.outvars[:num_results]]
         residuals = closed.jaxpr.outvars[num_results:]
         made_by = graph.producers(closed.jaxpr)
         sources = [graph.source(atom, made_by) for atom in residuals]
@@ -199,6 +216,12 @@ def _readers(residuals: list[Any], results: list[Any], numbers: list[int],
     return find_readers(jaxpr, {v: frozenset([n]) for v, n in zip(jaxpr.invars, numbers)}, flow)
 
 
+def _check_closed_over(constants: Iterable[Any]) -> None:
+    """Tracers of a derivative: JAX would say that one has escaped."""
+    if any(type(constant).__module__.endswith("interpreters.ad") for constant in constants):
+        raise TypeError("function closes over a value that is differentiated: it must be an argument")
+
+
 def _keep(value: Any, bits: int, words: Array) -> Any:
     if bits == 0:
         return value
@@ -224,7 +247,7 @@ def _is_differentiable(value: Any) -> bool:
 
 
 def _positions(name: str, positions: int | Sequence[int]) -> frozenset[int]:
-    found = frozenset([positions] if isinstance(positions, int) else positions)
-    if any(position < 0 for position in found):
+    listed = positions if isinstance(positions, Iterable) else [positions]
+    if not all(isinstance(position, int) and position >= 0 for position in listed):
         raise ValueError(f"{name} is {positions}: must be positions of arguments, from 0 on")
-    return found
+    return frozenset(listed)
