@@ -34,7 +34,8 @@ def branches(y: jax.Array) -> jax.Array:
 
 
 def steps(y: jax.Array) -> jax.Array:
-    return jax.lax.scan(lambda carry, row: (carry, row / (row * row + .05)), 0., y.reshape(2, 64, 64))[1].reshape(y.shape)
+    parts = y.reshape(2, 64, 64)
+    return jax.lax.scan(lambda carry, z: (carry, z / (z * z + .05)), 0., parts)[1].reshape(y.shape)
 
 
 QUOTIENTS = {
