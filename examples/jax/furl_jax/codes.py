@@ -53,7 +53,19 @@ def compress(x: ArrayLike, key: Array, bits: int = 2) -> Compressed:
     Under vmap every example has a blob of its own. If the key is not mapped too, all examples have the same noise.
     Not differentiable. TypeError and ValueError name the argument that is refused.
     """
+    check_key(key)
     return compress_with_words(jnp.asarray(x), jax.random.bits(key, (KEY_WORDS,), jnp.uint32), bits)
+
+
+def check_key(key: Any) -> None:
+    """TypeError if that is not one key of jax.random, of either kind."""
+    if isinstance(key, (Array, np.ndarray)):
+        if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.ndim == 0:
+            return
+        if key.dtype == jnp.uint32 and key.ndim == 1:
+            return
+        key = f"an array of {key.dtype} and shape {key.shape}"
+    raise TypeError(f"key is {key}: must be one key of jax.random")
 
 
 def compress_with_words(x: Array, words: Array, bits: int) -> Compressed:

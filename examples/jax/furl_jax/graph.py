@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 # One operand, whose elements are moved, repeated or cast.
@@ -16,7 +16,13 @@ VIEWS = frozenset(["broadcast_in_dim", "reshape", "transpose", "squeeze", "expan
 # What reads the result reads the operand, as far as noise goes.
 PASSED_ON = VIEWS | {"neg", "slice", "dynamic_slice", "concatenate", "pad", "reduce_sum", "select_n"}
 CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "scan": "jaxpr"}
-REPEAT = "repeat"
+LOOKED_INTO = CALLS | {"checkpoint": "jaxpr", "remat2": "jaxpr"}
+PRODUCTS = frozenset(["dot_general", "ragged_dot_general", "conv_general_dilated"])
+# Between 0 and 1, or -1 and 1, with differences that count: 8 bits where they are factors of a derivative.
+BOUNDED = frozenset(["exp", "exp2", "logistic", "tanh", "erf"])
+# Elementwise, where an operand of fewer elements is used for several in a row.
+REPEATING = frozenset(["broadcast_in_dim", "mul", "div", "add", "sub", "add_any", "max", "min", "pow", "select_n"])
+REPEAT, QUOTIENT = "repeat", "quotient"
 
 Atom = Var | Literal
 
@@ -82,6 +88,18 @@ def num_bytes(atom: Atom) -> int:
     return int(aval.size * aval.dtype.itemsize)
 
 
+def is_repeated(atom: Atom, equation: JaxprEqn) -> bool:
+    """Whether the equation uses an element of this operand for several of its results."""
+    operand: Any = atom.aval
+    result: Any = equation.outvars[0].aval
+    return equation.primitive.name in REPEATING and operand.size < result.size
+
+
+def is_inexact(atom: Atom) -> bool:
+    aval: Any = atom.aval
+    return bool(jnp.issubdtype(aval.dtype, jnp.inexact))
+
+
 def source(atom: Atom, made_by: Mapping[Var, JaxprEqn]) -> tuple[Atom, list[JaxprEqn]]:
     """What a value is a view of, if that is not larger, and the equations that make the value of it."""
     views: list[JaxprEqn] = []
@@ -111,45 +129,30 @@ def depends(jaxpr: Jaxpr, arguments: Iterable[bool]) -> set[Var]:
 
 def _scan_depends(equation: JaxprEqn, reached: list[bool]) -> list[bool]:
     body = equation.params["jaxpr"].jaxpr
-    first, end = equation.params["num_consts"], equation.params["num_consts"] + equation.params["num_carry"]
+    first, end = carried(equation)
     while True:
         found = depends(body, reached)
         results = [isinstance(atom, Var) and atom in found for atom in body.outvars]
-        carried = [a or b for a, b in zip(reached[first:end], results)]
-        if carried == reached[first:end]:
+        carry = [a or b for a, b in zip(reached[first:end], results)]
+        if carry == reached[first:end]:
             return results
-        reached = reached[:first] + carried + reached[end:]
+        reached = reached[:first] + carry + reached[end:]
 
 
-def readers(jaxpr: Jaxpr, names: Mapping[Var, frozenset[int]]) -> dict[int, set[str]]:
-    """For each number that variables have been given: the primitives that read these, looking through views and
-    into loops, and REPEAT where elements are used several times in a row."""
-    marked: dict[Var, frozenset[int]] = dict(names)
-    found: dict[int, set[str]] = defaultdict(set)
-    for equation in jaxpr.eqns:
-        of_operands = [marked.get(atom, frozenset()) if isinstance(atom, Var) else frozenset()
-                       for atom in equation.invars]
-        numbers = frozenset().union(*of_operands)
-        name = equation.primitive.name
-        if not numbers:
-            continue
-        for atom, of_operand in zip(equation.invars, of_operands):
-            if name in ("broadcast_in_dim", "mul", "div") and num_bytes(atom) < num_bytes(equation.outvars[0]):
-                for number in of_operand:
-                    found[number].add(REPEAT)
-        if name in PASSED_ON:
-            for variable in equation.outvars:
-                marked[variable] = marked.get(variable, frozenset()) | numbers
-        elif name in CALLS:
-            inner = equation.params[CALLS[name]]
-            inner = getattr(inner, "jaxpr", inner)
-            for number, primitives in readers(inner, dict(zip(inner.invars, of_operands, strict=True))).items():
-                found[number] |= primitives
-        elif name == "div":
-            for part, of_operand in zip(("mul", "div"), of_operands):
-                for number in of_operand:
-                    found[number].add(part)
-        else:
-            for number in numbers:
-                found[number].add(name)
-    return found
+def bodies(equation: JaxprEqn) -> list[tuple[Jaxpr, list[Atom]]]:
+    """The jaxprs that an equation calls, with the operands that they get."""
+    name, parameters = equation.primitive.name, equation.params
+    if name == "cond":
+        return [(branch.jaxpr, equation.invars[1:]) for branch in parameters["branches"]]
+    if name not in LOOKED_INTO:
+        return []
+    inner = parameters[LOOKED_INTO[name]]
+    return [(getattr(inner, "jaxpr", inner), equation.invars)]
+
+
+def carried(equation: JaxprEqn) -> tuple[int, int]:
+    """The first operand that a loop replaces by its result, and the end of these."""
+    if equation.primitive.name != "scan":
+        return 0, 0
+    first = equation.params["num_consts"]
+    return first, first + equation.params["num_carry"]

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -14,13 +14,12 @@ from jax import Array
 from jax.extend.core import Literal, Var
 
 from . import graph
-from .codes import (KEY_WORDS, VALUE_DTYPES, Compressed, Packed, compress_with_words, decompress_after, pack,
-                    unpack_after)
+from .codes import (KEY_WORDS, VALUE_DTYPES, Compressed, Packed, check_key, compress_with_words, decompress_after,
+                    pack, unpack_after)
+from .quotients import Flow
+from .readers import readers as find_readers
 
-PRODUCTS = frozenset(["dot_general", "ragged_dot_general", "conv_general_dilated"])
 POINTWISE = frozenset(["mul", "checkpoint", "remat2"])
-# Between 0 and 1, or -1 and 1, with differences that count: 8 bits where they are factors of a derivative.
-BOUNDED = frozenset(["exp", "exp2", "logistic", "tanh", "erf"])
 BOUNDED_BITS = 8
 
 
@@ -39,15 +38,21 @@ def compress_residuals(
                       the layer before: they are compressed like what is computed inside. Other arguments pass.
     min_elements    : smaller arrays pass.
 
-    Arguments are pytrees; what is not an array in them is left alone. Bools are kept in one bit each. Integers,
-    denominators, float64, and what other primitives read pass as they are: softmax and its loss are best outside.
-    The function must not close over values that are differentiated or traced. No forward-mode derivatives.
+    Arguments are pytrees, given by position; what is not an array in them is left alone. Bools are kept in one bit
+    each. Integers, denominators, float64, and what other primitives read, directly or through products, pass as they
+    are, and so do quotients and negative powers of what varies and factors that meet one: softmax and its loss are
+    best outside. The function must not close over values that are differentiated. No forward-mode derivatives.
+    ValueError, or TypeError for keys, keywords and what is closed over, names what is refused.
     """
     rules = _Rules(bits, pointwise_bits, _positions("weights", weights),
                    _positions("activations", activations), min_elements)
 
     @functools.wraps(function)
-    def compressed(key: Array, *arguments: Any) -> Any:
+    def compressed(key: Array, *arguments: Any, **keywords: Any) -> Any:
+        check_key(key)
+        if keywords:
+            raise TypeError(f"{', '.join(keywords)} given by keyword: all arguments must be given by position")
+        rules.check_positions(len(arguments))
         leaves, tree = jax.tree.flatten(arguments)
         places = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
         position = [p for p, argument in enumerate(arguments) for _ in jax.tree.leaves(argument)]
@@ -83,10 +88,19 @@ class _Rules:
     def __init__(self, bits: int, pointwise_bits: int, weights: frozenset[int], activations: frozenset[int],
                  min_elements: int):
         for name, value in (("bits", bits), ("pointwise_bits", pointwise_bits)):
-            if not 1 <= value <= 8:
+            if not isinstance(value, int) or not 1 <= value <= 8:
                 raise ValueError(f"{name} is {value}: must be 1..8")
+        if not isinstance(min_elements, int) or min_elements < 0:
+            raise ValueError(f"min_elements is {min_elements}: must be an integer from 0 on")
         self.bits, self.pointwise_bits = bits, max(bits, pointwise_bits)
         self.weights, self.activations, self.min_elements = weights, activations, min_elements
+
+    def check_positions(self, num_arguments: int) -> None:
+        for name, positions in (("weights", self.weights), ("activations", self.activations)):
+            for position in positions:
+                if position >= num_arguments:
+                    raise ValueError(f"{name} is {position}: must be positions of the {num_arguments} arguments after "
+                                     "the key, from 0 on")
 
     def bits_for(self, atom: Var, maker: str, readers: set[str]) -> int:
         """Of its codes; 0: it passes."""
@@ -97,11 +111,12 @@ class _Rules:
             return 1
         if aval.dtype not in VALUE_DTYPES or not readers:
             return 0
-        if readers <= PRODUCTS | {graph.REPEAT}:
+        if readers <= graph.PRODUCTS | {graph.REPEAT}:
             return self.bits
-        if not readers <= PRODUCTS | POINTWISE:  # nor what is repeated: statistics, each of which scales many values
+        # Nor what is repeated: statistics, each of which scales many values. Nor what meets a quotient.
+        if not readers <= graph.PRODUCTS | POINTWISE:
             return 0
-        return max(self.pointwise_bits, BOUNDED_BITS if maker in BOUNDED else 0)
+        return max(self.pointwise_bits, BOUNDED_BITS if maker in graph.BOUNDED else 0)
 
 
 def _with_compressed_vjp(call: Callable[..., Any], rules: _Rules, position: list[int]) -> Callable[..., Any]:
@@ -110,7 +125,10 @@ def _with_compressed_vjp(call: Callable[..., Any], rules: _Rules, position: list
 
     @jax.custom_vjp
     def plain(key: Array, *arrays: Any) -> Any:
-        return call(*arrays)
+        closed, shapes = jax.make_jaxpr(call, return_shape=True)(*arrays)
+        _check_closed_over(closed.consts)
+        results = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *arrays)
+        return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     def forward(key: Array, *arrays: Any) -> tuple[Any, list[Any]]:
         def with_residuals(*values: Any) -> tuple[list[Any], list[Any]]:
@@ -120,9 +138,10 @@ def _with_compressed_vjp(call: Callable[..., Any], rules: _Rules, position: list
             return results, residuals
 
         closed = graph.inlined(with_residuals, *arrays)
+        _check_closed_over(closed.consts)
         num_results = pullback["out"].num_leaves
         read = graph.evaluate(closed.jaxpr, closed.consts, arrays)
-        results = [read(atom) for atom in closed.jaxpr.outvars[:num_results]]
+        results = [jnp.asarray(read(atom)) for atom in closed.jaxpr.outvars[:num_results]]
         residuals = closed.jaxpr.outvars[num_results:]
         made_by = graph.producers(closed.jaxpr)
         sources = [graph.source(atom, made_by) for atom in residuals]
@@ -166,7 +185,7 @@ def _choose_bits(jaxpr: Any, sources: list[Any], results: list[Any], residuals: 
     made_by = graph.producers(jaxpr)
     number: dict[Any, int] = {}
     numbers = [number.setdefault(_name(atom), len(number)) for atom, _ in sources]
-    readers = _readers(residuals, results, numbers, pullback)
+    readers = _readers(residuals, results, numbers, pullback, Flow(jaxpr))
     for n, residual, (atom, _) in zip(numbers, residuals, sources, strict=True):
         if atom.aval.size < residual.aval.size:
             readers[n].add(graph.REPEAT)
@@ -179,7 +198,7 @@ def _choose_bits(jaxpr: Any, sources: list[Any], results: list[Any], residuals: 
 
 
 def _readers(residuals: list[Any], results: list[Any], numbers: list[int],
-             pullback: dict[str, Any]) -> dict[int, set[str]]:
+             pullback: dict[str, Any], forward: Flow) -> dict[int, set[str]]:
     """What reads each residual in the backward pass, whose jaxpr is made for that."""
     cotangents = [jax.ShapeDtypeStruct(r.shape, r.dtype) for r in results if _is_differentiable(r)]
 
@@ -193,7 +212,16 @@ def _readers(residuals: list[Any], results: list[Any], numbers: list[int],
     pullback["jaxpr"] = graph.inlined(
         pull, [jax.ShapeDtypeStruct(r.aval.shape, r.aval.dtype) for r in residuals], cotangents)
     jaxpr = pullback["jaxpr"].jaxpr
-    return graph.readers(jaxpr, {v: frozenset([n]) for v, n in zip(jaxpr.invars, numbers)})
+    given = [(v, r) for v, r in zip(jaxpr.invars, residuals) if isinstance(r, Var)]
+    flow = Flow(jaxpr, [v for v, r in given if r in forward.quotients], [v for v, r in given if r in forward.repeated],
+                jaxpr.invars[len(residuals):])
+    return find_readers(jaxpr, {v: frozenset([n]) for v, n in zip(jaxpr.invars, numbers)}, flow)
+
+
+def _check_closed_over(constants: Iterable[Any]) -> None:
+    """Tracers of a derivative: JAX would say that one has escaped."""
+    if any(type(constant).__module__.endswith("interpreters.ad") for constant in constants):
+        raise TypeError("function closes over a value that is differentiated: it must be an argument")
 
 
 def _keep(value: Any, bits: int, words: Array) -> Any:
@@ -221,7 +249,7 @@ def _is_differentiable(value: Any) -> bool:
 
 
 def _positions(name: str, positions: int | Sequence[int]) -> frozenset[int]:
-    found = frozenset([positions] if isinstance(positions, int) else positions)
-    if any(position < 0 for position in found):
+    listed = positions if isinstance(positions, Iterable) else [positions]
+    if not all(isinstance(position, int) and position >= 0 for position in listed):
         raise ValueError(f"{name} is {positions}: must be positions of arguments, from 0 on")
-    return found
+    return frozenset(listed)

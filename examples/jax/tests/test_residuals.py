@@ -218,12 +218,37 @@ def test_flax_modules() -> None:
 
 
 def test_what_is_refused_is_named() -> None:
-    with pytest.raises(ValueError, match=r"bits is 9: must be 1\.\.8"):
-        compress_residuals(block, 9)
-    with pytest.raises(ValueError, match="pointwise_bits is 0"):
-        compress_residuals(block, pointwise_bits=0)
-    with pytest.raises(ValueError, match="weights is -1"):
-        compress_residuals(block, weights=-1)
+    for given, refused in [({"bits": 9}, r"bits is 9: must be 1\.\.8"), ({"bits": 2.5}, "bits is 2.5"),
+                           ({"pointwise_bits": 0}, "pointwise_bits is 0"), ({"weights": -1}, "weights is -1"),
+                           ({"weights": "a"}, "weights is a"), ({"min_elements": -1}, "min_elements is -1")]:
+        with pytest.raises(ValueError, match=refused):
+            compress_residuals(block, **given)  # type: ignore[arg-type]
+    for name in ("weights", "activations"):
+        with pytest.raises(ValueError, match=f"{name} is 2: .* 2 arguments"):
+            compress_residuals(block, **{name: 2})(KEY, W, X)  # type: ignore[arg-type]
+    for key in (None, 0, jax.random.split(KEY, 2), jnp.ones(2)):
+        with pytest.raises(TypeError, match="key is .*: must be one key"):
+            compress_residuals(block)(key, W, X)
+    with pytest.raises(TypeError, match="x given by keyword"):
+        compress_residuals(block)(KEY, W, x=X)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
+def test_differentiated_values_that_are_closed_over_are_refused(transform: Callable[..., Any]) -> None:
+    for loss in (lambda w: compress_residuals(lambda x: x @ w["a"])(KEY, X).sum(),
+                 lambda w: compress_residuals(lambda v, x: x @ w["a"] @ v["b"])(KEY, w, X).sum()):
+        with pytest.raises(TypeError, match="closes over a value that is differentiated"):
+            transform(jax.grad(loss))(W)
+
+
+def test_results_may_be_numbers() -> None:
+    compressed = compress_residuals(lambda w, x: (x @ w["a"], {"scale": 3, "none": None}))
+
+    def loss(w: Any) -> jax.Array:
+        y, other = compressed(KEY, w, X)
+        return (y * other["scale"] * TARGET).sum()
+
+    np.testing.assert_allclose(jax.grad(loss)(W)["a"], 3 * X.T @ TARGET, rtol=1e-4, atol=1e-3)
 
 
 def test_xla_keeps_and_restores_one_layer_after_the_other() -> None:
