@@ -16,7 +16,7 @@
 #include <algorithm>
 
 #include "furl/detail/checks.hpp"
-#include "furl/detail/extra/max_pool_rows.hpp"
+#include "furl/detail/host/max_pool_rows.hpp"
 #include "furl/detail/host/tile.hpp"
 #include "furl/detail/host/work.hpp"
 #include "furl/detail/number.hpp"
