@@ -38,8 +38,7 @@ template <class Architectures, kernel::output Output>
 status decompress_to(const plan& p, const_bytes blob, values y, random_key key, cudaStream_t stream,
                      const options& o) {
   if (const status s = check_coded(p, y, "y", blob); !s) return s;
-  if (const status s = check_element_alignment(y, "y"); !s) return s;
-  if (const status s = check_blob_alignment(p, blob); !s) return s;
+  if (const status s = check_device_alignment(p, blob, {{y, "y"}}); !s) return s;
   if (const status s = check_no_ranges(o.ranges); !s) return s;
   if (const status s = check_statistics(p, o.statistics, o.ranges, bytes_of(y, "y")); !s) return s;
   if (const status s = check_options(p, o, bytes_of(y, "y")); !s) return s;
@@ -87,8 +86,7 @@ template <class Architectures = kernel::architectures>
 status compress(const plan& p, const_values x, bytes blob, random_key key, cudaStream_t stream,
                 const options& o = {}) {
   if (const status s = detail::check_coded(p, x, "x", blob); !s) return s;
-  if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
-  if (const status s = detail::check_blob_alignment(p, blob); !s) return s;
+  if (const status s = detail::check_device_alignment(p, blob, {{x, "x"}}); !s) return s;
   if (const status s = detail::check_given_ranges(p, o.ranges); !s) return s;
   const detail::named_bytes output = detail::bytes_of(p, blob);
   if (const status s = detail::check_statistics(p, o.statistics, o.ranges, output); !s) return s;

@@ -27,6 +27,14 @@ struct named_bytes {
   const char* name;
 };
 
+/// Likewise one of elements.
+struct named_values {
+  const_values array;
+  const char* name;
+};
+
+inline constexpr const char* apart_from_outputs = "must not overlap what the call writes";
+
 inline bool overlap(const void* a, u64 a_bytes, const void* b, u64 b_bytes) {
   const auto a_begin = reinterpret_cast<::std::uintptr_t>(a);
   const auto b_begin = reinterpret_cast<::std::uintptr_t>(b);
@@ -52,12 +60,6 @@ inline status check_alignment(const void* pointer, u64 alignment, const char* ar
                               const char* limit) {
   if (reinterpret_cast<::std::uintptr_t>(pointer) % alignment == 0) return {};
   return {error::misaligned, argument, 0, limit};
-}
-
-/// For device memory, where elements are loaded as what they are.
-inline status check_element_alignment(const_values array, const char* argument) {
-  return check_alignment(array.data, u64(size_bytes(array.type)), argument,
-                         "must be aligned to its elements");
 }
 
 inline status check_kind(const plan& p, bool codes) {
@@ -107,8 +109,14 @@ inline status check_blob(const plan& p, const_bytes blob) {
   return check_not_null(blob.data, true, "blob");
 }
 
-/// For device memory, where a blob is read and written in words of up to 16 bytes.
-inline status check_blob_alignment(const plan& p, const_bytes blob) {
+/// For device memory, where elements are loaded as what they are, and a blob in words of 16 bytes.
+inline status check_device_alignment(const plan& p, const_bytes blob,
+                                     ::std::initializer_list<named_values> arrays) {
+  for (const auto& [array, argument] : arrays)
+    if (const status s = check_alignment(array.data, u64(size_bytes(array.type)), argument,
+                                         "must be aligned to its elements");
+        !s)
+      return s;
   if (p.size_bytes() == 0) return {};
   return check_alignment(blob.data, blob_alignment, "blob", "must be aligned to 16 bytes");
 }
@@ -212,30 +220,27 @@ inline status check_codes_call(const plan& p, const_bytes codes, const_bytes blo
 
 // ---- Options of calls for device memory ------------------------------------------------------
 
-/// An index of tiles goes with a mixed plan, and only with that.
-inline status check_no_index(const options& o) {
-  if (o.tile_index.data == nullptr && o.tile_index.size_bytes == 0) return {};
-  return {error::wrong_plan, "options.tile_index", 0,
-          "goes with a plan from plan::make_mixed only"};
+/// A buffer of at least some bytes that is used as numbers of 64 bits, unless none are needed.
+inline status check_buffer(const_bytes buffer, u64 needed_bytes, const char* argument,
+                           const char* limit) {
+  if (needed_bytes == 0) return {};
+  if (buffer.size_bytes < needed_bytes)
+    return {error::wrong_size, argument, i64(buffer.size_bytes), limit};
+  if (const status s = check_not_null(buffer.data, true, argument); !s) return s;
+  return check_alignment(buffer.data, sizeof(u64), argument, "must be aligned to 8 bytes");
 }
 
 /// Of compress, decompress and decompress_add, whose output is disjoint from what options name.
 inline status check_options(const plan& p, const options& o, const named_bytes& output) {
   if (const status s = check_tile_bits(p, o.tile_bits); !s) return s;
-  if (p.kind() != plan_kind::mixed) {
-    if (const status s = check_no_index(o); !s) return s;
-  }
-  if (const u64 needed = tile_index_bytes(p); needed > 0) {
-    const const_bytes& index = o.tile_index;
-    if (index.size_bytes < needed)
-      return {error::wrong_size, "options.tile_index", i64(index.size_bytes),
-              "must have at least tile_index_bytes(plan) bytes"};
-    if (const status s = check_not_null(index.data, true, "options.tile_index"); !s) return s;
-    if (const status s = check_alignment(index.data, sizeof(u64), "options.tile_index",
-                                         "must be aligned to 8 bytes");
-        !s)
-      return s;
-  }
+  const bool has_index = o.tile_index.data != nullptr || o.tile_index.size_bytes != 0;
+  if (p.kind() != plan_kind::mixed && has_index)
+    return {error::wrong_plan, "options.tile_index", 0,
+            "goes with a plan from plan::make_mixed only"};
+  if (const status s = check_buffer(o.tile_index, tile_index_bytes(p), "options.tile_index",
+                                    "must have at least tile_index_bytes(plan) bytes");
+      !s)
+    return s;
   if (const status s = check_alignment(o.device_key, alignof(random_key), "options.device_key",
                                        "must be aligned to 8 bytes");
       !s)
@@ -246,12 +251,10 @@ inline status check_options(const plan& p, const options& o, const named_bytes& 
                       {o.tile_index.data, tile_index_bytes(p), "options.tile_index"},
                       {o.device_key, key_bytes, "options.device_key"},
                       range_bytes(o.ranges)},
-                     "must not overlap what the call writes");
+                     apart_from_outputs);
 }
 
 // ---- What calls have in common --------------------------------------------------------------
-
-inline constexpr const char* apart_from_outputs = "must not overlap what the call writes";
 
 inline named_bytes bytes_of(const_values array, const char* argument) {
   return {array.data, array.size_bytes(), argument};
@@ -287,15 +290,6 @@ inline status check_options_without_ranges(const plan& p, const options& o,
   for (const named_bytes& output : outputs)
     if (const status s = check_options(p, o, output); !s) return s;
   return {};
-}
-
-/// Scratch memory that a call writes. What it must be disjoint from is the caller's to check.
-inline status check_workspace(bytes workspace, u64 needed_bytes, const char* limit) {
-  if (needed_bytes == 0) return {};
-  if (workspace.size_bytes < needed_bytes)
-    return {error::wrong_size, "workspace", i64(workspace.size_bytes), limit};
-  if (const status s = check_not_null(workspace.data, true, "workspace"); !s) return s;
-  return check_alignment(workspace.data, sizeof(u64), "workspace", "must be aligned to 8 bytes");
 }
 
 }  // namespace furl::detail

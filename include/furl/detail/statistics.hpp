@@ -160,7 +160,7 @@ inline status check_statistics(const plan& p, const statistics& given, const giv
   return check_apart(output,
                      {{given.mean, given.mean == nullptr ? 0 : size, name_of_mean},
                       {given.inverse_deviation, size, name}},
-                     "must not overlap what the call writes");
+                     apart_from_outputs);
 }
 
 }  // namespace furl::detail

@@ -114,9 +114,7 @@ namespace detail {
 /// What device memory and options must be for a call that makes y, and perhaps a blob, from x.
 inline status check_activation(const plan& p, const_values x, values y, bytes blob,
                                const options& o) {
-  if (const status s = check_element_alignment(x, "x"); !s) return s;
-  if (const status s = check_element_alignment(y, "y"); !s) return s;
-  if (const status s = check_blob_alignment(p, blob); !s) return s;
+  if (const status s = check_device_alignment(p, blob, {{x, "x"}, {y, "y"}}); !s) return s;
   return check_options_without_ranges(p, o, {bytes_of(y, "y"), bytes_of(p, blob)});
 }
 

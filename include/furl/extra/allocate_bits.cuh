@@ -125,7 +125,7 @@ template <class Architectures = kernel::architectures>
 status squared_ranges(const plan& p, const_values x, span<double> squared, cudaStream_t stream,
                       const options& o = {}) {
   if (const status s = detail::check_ranges_call(p, x, squared); !s) return s;
-  if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
+  if (const status s = detail::check_device_alignment(plan{}, {}, {{x, "x"}}); !s) return s;
   if (const status s =
           detail::check_options_without_ranges(plan{}, o, {detail::bytes_of(squared, "squared")});
       !s)
@@ -152,7 +152,7 @@ template <class Architectures = kernel::architectures>
 status squared_ranges(const plan& p, const_bytes blob, span<double> squared, cudaStream_t stream,
                       const options& o = {}) {
   if (const status s = detail::check_ranges_call(p, blob, squared); !s) return s;
-  if (const status s = detail::check_blob_alignment(p, blob); !s) return s;
+  if (const status s = detail::check_device_alignment(p, blob, {}); !s) return s;
   options without_index = o;
   if (p.kind() == plan_kind::mixed) {
     if (const status s = detail::check_tile_bits(p, o.tile_bits); !s) return s;
@@ -225,8 +225,8 @@ status allocate_bits(u64 sum_of_bits, span<const float> sensitivity,
     return s;
   const i64 num_tiles = i64(tile_bits.size_bytes);
   const u64 needed = allocation_workspace_bytes(num_tiles);
-  if (const status s = detail::check_workspace(workspace, needed,
-                                               "must have allocation_workspace_bytes(tiles) bytes");
+  if (const status s = detail::check_buffer(workspace, needed, "workspace",
+                                            "must have allocation_workspace_bytes(tiles) bytes");
       !s)
     return s;
   const detail::named_bytes output{tile_bits.data, tile_bits.size_bytes, "tile_bits"};

@@ -58,9 +58,7 @@ batch_status run_batch(span<const Entry> batch, cudaStream_t stream, const optio
   bool is_empty = true;
   const batch_status checked = check_batch(batch, [&](const Entry& e) -> status {
     is_empty = is_empty && e.plan->num_elements() == 0;
-    const named_values x = elements_of(e);
-    if (const status s = check_element_alignment(x.array, x.name); !s) return s;
-    if (const status s = check_blob_alignment(*e.plan, e.blob); !s) return s;
+    if (const status s = check_device_alignment(*e.plan, e.blob, {elements_of(e)}); !s) return s;
     return check_options(plan{}, o, output_of(e));
   });
   if (!checked || is_empty) return checked;

@@ -65,11 +65,7 @@ namespace furl::detail {
 
 inline constexpr i64 max_batched_elements = i64(1) << 41;
 
-/// The elements of an entry, by the name of the argument.
-struct named_values {
-  const_values array;
-  const char* name;
-};
+/// The elements of an entry.
 inline named_values elements_of(const compress_entry& e) {
   return {e.x, "x"};
 }

@@ -104,8 +104,7 @@ inline status check_pack(const plan& p, const_values x, const codebook& book, by
                          const options& o) {
   if (const status s = check_holds_levels(p); !s) return s;
   if (const status s = check_coded_values(p, x, "x", blob); !s) return s;
-  if (const status s = check_element_alignment(x, "x"); !s) return s;
-  if (const status s = check_blob_alignment(p, blob); !s) return s;
+  if (const status s = check_device_alignment(p, blob, {{x, "x"}}); !s) return s;
   if (const status s = check_codebook(book, p); !s) return s;
   return check_options_without_ranges(p, o, {bytes_of(p, blob)});
 }
@@ -173,8 +172,7 @@ status unpack(const plan& p, const_bytes blob, const codebook& book, values y, c
               const options& o = {}) {
   if (const status s = detail::check_holds_levels(p); !s) return s;
   if (const status s = detail::check_coded_values(p, y, "y", blob); !s) return s;
-  if (const status s = detail::check_element_alignment(y, "y"); !s) return s;
-  if (const status s = detail::check_blob_alignment(p, blob); !s) return s;
+  if (const status s = detail::check_device_alignment(p, blob, {{y, "y"}}); !s) return s;
   if (const status s = detail::check_codebook(book, p); !s) return s;
   if (const status s = detail::check_options_without_ranges(p, o, {detail::bytes_of(y, "y")}); !s)
     return s;
@@ -202,9 +200,8 @@ status unpack_multiply(const plan& p, const_bytes blob, const codebook& book, co
                        values out, cudaStream_t stream, const options& o = {}) {
   if (const status s = detail::check_holds_levels(p); !s) return s;
   if (const status s = detail::check_coded_output(p, g, "g", out, "out", blob); !s) return s;
-  if (const status s = detail::check_element_alignment(g, "g"); !s) return s;
-  if (const status s = detail::check_element_alignment(out, "out"); !s) return s;
-  if (const status s = detail::check_blob_alignment(p, blob); !s) return s;
+  if (const status s = detail::check_device_alignment(p, blob, {{g, "g"}, {out, "out"}}); !s)
+    return s;
   if (const status s = detail::check_codebook(book, p); !s) return s;
   if (const status s = detail::check_options_without_ranges(p, o, {detail::bytes_of(out, "out")});
       !s)

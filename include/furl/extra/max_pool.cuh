@@ -105,9 +105,8 @@ template <class Architectures = kernel::architectures>
 status max_pool(const max_pool_plan& p, const_values x, values y, bytes blob, cudaStream_t stream,
                 const options& o = {}) {
   if (const status s = detail::check_max_pool(p, x, "x", y, "y", blob); !s) return s;
-  if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
-  if (const status s = detail::check_element_alignment(y, "y"); !s) return s;
-  if (const status s = detail::check_blob_alignment(p.codes(), blob); !s) return s;
+  if (const status s = detail::check_device_alignment(p.codes(), blob, {{x, "x"}, {y, "y"}}); !s)
+    return s;
   if (const status s = detail::check_options_without_ranges(
           p.codes(), o, {detail::bytes_of(y, "y"), detail::bytes_of(p.codes(), blob)});
       !s)
@@ -139,9 +138,9 @@ template <class Architectures = kernel::architectures>
 status max_pool_backward(const max_pool_plan& p, const_bytes blob, const_values g, values out,
                          cudaStream_t stream, const options& o = {}) {
   if (const status s = detail::check_max_pool(p, out, "out", g, "g", blob); !s) return s;
-  if (const status s = detail::check_element_alignment(g, "g"); !s) return s;
-  if (const status s = detail::check_element_alignment(out, "out"); !s) return s;
-  if (const status s = detail::check_blob_alignment(p.codes(), blob); !s) return s;
+  if (const status s = detail::check_device_alignment(p.codes(), blob, {{g, "g"}, {out, "out"}});
+      !s)
+    return s;
   if (const status s =
           detail::check_options_without_ranges(p.codes(), o, {detail::bytes_of(out, "out")});
       !s)

@@ -175,11 +175,10 @@ template <class Architectures = kernel::architectures>
 status measure(const plan& p, const_values x, const_bytes blob, span<quality> groups,
                quality* total, bytes workspace, cudaStream_t stream, const options& o = {}) {
   if (const status s = detail::check_quality(p, x, blob, groups, total); !s) return s;
-  if (const status s = detail::check_element_alignment(x, "x"); !s) return s;
-  if (const status s = detail::check_blob_alignment(p, blob); !s) return s;
+  if (const status s = detail::check_device_alignment(p, blob, {{x, "x"}}); !s) return s;
   const u64 needed = measure_workspace_bytes(p);
-  if (const status s = detail::check_workspace(
-          workspace, needed, "must have at least measure_workspace_bytes(plan) bytes");
+  if (const status s = detail::check_buffer(
+          workspace, needed, "workspace", "must have at least measure_workspace_bytes(plan) bytes");
       !s)
     return s;
   const detail::named_bytes of_groups = detail::bytes_of(groups, "groups");

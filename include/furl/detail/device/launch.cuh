@@ -172,7 +172,7 @@ status run_codes(const plan& p, const_bytes codes, const_bytes blob,
                  const detail::named_bytes& output, cudaStream_t stream, const options& o,
                  const Launch& launch) {
   if (const status s = detail::check_codes_call(p, codes, blob); !s) return s;
-  if (const status s = detail::check_blob_alignment(p, blob); !s) return s;
+  if (const status s = detail::check_device_alignment(p, blob, {}); !s) return s;
   if (const status s = detail::check_options_without_ranges(p, o, {output}); !s) return s;
   if (p.num_elements() == 0) return {};
   return run_on(stream, o.check_pointers, {{codes.data, "codes"}, {blob.data, "blob"}}, launch);

@@ -80,7 +80,7 @@ inline status check_bits_of_tiles(const plan& p, const_bytes tile_bits,
             "must add up to the plan's sum_of_bits"};
   return furl::detail::check_apart(output,
                                    {{tile_bits.data, tile_bits.size_bytes, "options.tile_bits"}},
-                                   "must not overlap what the call writes");
+                                   furl::detail::apart_from_outputs);
 }
 
 /// Ranges that fit the plan, finite and in order. Apart from the blob, which the call writes.
@@ -93,7 +93,7 @@ inline status check_ranges(const plan& p, const given_ranges& given, const_bytes
   }
   return furl::detail::check_apart({blob.data, p.size_bytes(), "blob"},
                                    {furl::detail::range_bytes(given)},
-                                   "must not overlap what the call writes");
+                                   furl::detail::apart_from_outputs);
 }
 
 /// First of num_units that a share works on, for share 0..num_shares.
