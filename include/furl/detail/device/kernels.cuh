@@ -16,7 +16,6 @@
 #include "furl/block/tile.cuh"
 #include "furl/config.hpp"
 #include "furl/detail/device/launch.cuh"
-#include "furl/detail/device/tile_random.cuh"
 #include "furl/detail/device/wide_range.cuh"
 #include "furl/detail/device/wide_tiles.cuh"
 #include "furl/detail/quantize.hpp"
