@@ -20,8 +20,8 @@ except ImportError:
     hijax = None  # type: ignore[assignment]
 
 FLAG = "jax_remat3"
-# Since jax 0.12, whose rule has the arrays to keep as a result of its own.
-KEPT_IS_A_RESULT = hasattr(hijax, "HiPrim")
+# Whether the rule gives what is kept as a result of its own.
+KEPT_IS_A_RESULT = jax.__version_info__ >= (0, 12)
 Primitive: Any = getattr(hijax, "HiPrim", getattr(hijax, "VJPHiPrimitive", object))
 
 
