@@ -6,4 +6,5 @@ from .checkpoints import keep
 from .codes import Compressed, Packed, compress, decompress, pack, unpack
 from .residuals import compress_residuals, kept_bytes
 
-__all__ = ["Compressed", "Packed", "compress", "compress_residuals", "decompress", "keep", "kept_bytes", "pack", "unpack"]
+__all__ = [
+    "Compressed", "Packed", "compress", "compress_residuals", "decompress", "keep", "kept_bytes", "pack", "unpack"]

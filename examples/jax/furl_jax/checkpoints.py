@@ -30,11 +30,12 @@ def keep(x: ArrayLike, key: Array, bits: int = 2) -> Array:
     pass goes on with x itself, and what the backward pass computes again starts from the restored values.
 
     x    : of float32, float16 or bfloat16 and of any shape. Bools are kept in one bit each, exact, whatever bits is.
-    key  : of jax.random, a new one for each call: the noise of mean 0 depends on it.
-    bits : 1 to 8, as of compress.
+    key  : of jax.random, a new one for each call: it is what the noise, of mean 0, depends on.
+    bits : 1 to 8. The codes are those of compress.
 
-    A gradient is right on average if only products of matrices, convolutions and sums read the restored values, as
-    with compress. Under vmap every example has a blob of its own, and keys must be mapped too.
+    A gradient is right on average where the backward pass uses a restored value as it is, as a factor, and not where
+    it computes functions of it. Under vmap every example has a blob of its own; if the key is not mapped too, all
+    examples have the same noise.
 
     RuntimeError if JAX's flag jax_remat3 is off or missing: it must be on before jax.checkpoint is called.
     TypeError for derivatives outside of jax.checkpoint, where nothing would be kept in codes, and for those in
@@ -66,7 +67,7 @@ class _Keep(Primitive):  # type: ignore[misc]
     def remat(self, policy: Any, x: Array, words: Array) -> tuple[Any, ...]:
         """What is computed now, what is kept, and what is computed in the backward pass instead."""
         bits = self.params["bits"]
-        kept = self._mapped(lambda x, words: _keep(x, words, bits))(x, words)
+        kept = self._mapped(lambda x, words: _code(x, words, bits))(x, words)
 
         def restored(kept: Compressed | Packed, x: Array, words: Array) -> Array:
             value: Array = self._mapped(_restore)(kept, words)
@@ -84,8 +85,8 @@ class _Keep(Primitive):  # type: ignore[misc]
         return mapped(x, words), 0
 
     def vjp_fwd(self, *_: Any) -> NoReturn:
-        raise TypeError(f"keep is differentiated outside of jax.checkpoint, or in one that was called when {FLAG} was "
-                        "off, or in forward mode: it would keep nothing in codes")
+        raise TypeError("keep is differentiated outside of jax.checkpoint, with a policy that saves everything, in "
+                        f"forward mode, or in what jax.checkpoint made when {FLAG} was off: no codes would be kept")
 
     jvp = lin = vjp_fwd
 
@@ -95,12 +96,12 @@ class _Keep(Primitive):  # type: ignore[misc]
         return function
 
 
-def _keep(x: Array, words: Array, bits: int) -> Compressed | Packed:
+def _code(x: Array, words: Array, bits: int) -> Compressed | Packed:
     return pack(x) if x.dtype == jnp.bool_ else compress_with_words(x, words, bits)
 
 
 def _restore(kept: Compressed | Packed, words: Array) -> Array:
-    """Not before the words are there, which jax.checkpoint holds back until it computes again."""
+    """What _code had, but not before the words are there: jax.checkpoint holds them back until it computes again."""
     return unpack_after(kept, words) if isinstance(kept, Packed) else decompress_after(kept, words)
 
 

@@ -115,7 +115,7 @@ def unpack_after(packed: Packed, after: Array) -> Array:
 
 def shaped(shape: tuple[int, ...], dtype: Any, like: Any) -> jax.ShapeDtypeStruct:
     """An array's type that varies with the devices of a shard_map as another type does."""
-    axes = getattr(like, "manual_axis_type", None)  # since jax 0.10
+    axes = getattr(like, "manual_axis_type", None)  # which jax 0.9 lacks
     if axes is None or axes.empty:
         return jax.ShapeDtypeStruct(shape, dtype)
     mesh = NamedSharding(like.sharding.mesh, PartitionSpec())

@@ -24,9 +24,10 @@ pytestmark = pytest.mark.skipif(not hasattr(jax.config, FLAG), reason=f"jax {jax
 
 @pytest.fixture(autouse=True)
 def flag() -> Iterator[None]:
+    before = getattr(jax.config, FLAG)
     jax.config.update(FLAG, True)
     yield
-    jax.config.update(FLAG, False)
+    jax.config.update(FLAG, before)
 
 
 def plain(w: Any, x: jax.Array) -> jax.Array:
