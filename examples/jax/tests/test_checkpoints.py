@@ -63,6 +63,12 @@ def test_values_are_those_of_the_function() -> None:
     assert (values == plain(W, X)).all()
 
 
+@pytest.mark.parametrize("function, num_products", [(marked, 4), (lambda key, w, x: plain(w, keep(x, key)), 5)])
+def test_what_is_behind_marks_is_not_computed_again(function: Callable[..., jax.Array], num_products: int) -> None:
+    _, pull = jax.vjp(jax.checkpoint(function), KEY, W, X)
+    assert jax.jit(lambda pull, target: pull(target)).lower(pull, TARGET).as_text().count("dot_general") == num_products
+
+
 def test_layers_in_a_scan() -> None:
     layers = scanned(jax.checkpoint(marked))
     assert kept_bytes(layers, KEY, W, X) < NUM_LAYERS * (2 * CODES + MASK + 16)
