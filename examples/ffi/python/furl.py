@@ -8,8 +8,8 @@
     furl.compress(plan, x, blob, seed=1, offset=step)
     furl.decompress(plan, blob, y, seed=1, offset=step)
 
-A call that is refused raises ValueError with the line of text that furl.h promises. FURL_LIBRARY names the
-library; without it the loader looks for libfurl.so.1.
+A call that is refused raises ValueError with the line of text that furl.h promises. What is only read may be a
+read-only array of NumPy. FURL_LIBRARY names the library; without it the loader looks for libfurl.so.1.
 """
 import ctypes
 import os
@@ -62,14 +62,37 @@ _capsule_pointer.argtypes = [ctypes.py_object, c_char_p]
 
 
 class _Argument:
-    """An array as an argument of a call, kept alive until the call is over."""
+    """An array as an argument of a call, kept alive until the call is over. written_as: its name, if the call writes
+    it: then it must not be read-only."""
 
-    def __init__(self, array):
+    def __init__(self, array, written_as: str = ""):
         if isinstance(array, Tensor):
             self._kept, self._as_parameter_ = array, byref(array)
+        elif _is_read_only(array):  # which NumPy's __dlpack__ refuses
+            if written_as:
+                raise ValueError(f"furl: {written_as} is read-only: must be an array that can be written")
+            tensor = _tensor_of_interface(array.__array_interface__)
+            self._kept, self._as_parameter_ = (array, tensor), byref(tensor)
         else:  # the first field of a DLManagedTensor is the DLTensor
             self._kept = array.__dlpack__()
             self._as_parameter_ = c_void_p(_capsule_pointer(self._kept, b"dltensor"))
+
+
+def _is_read_only(array) -> bool:
+    return hasattr(array, "__dlpack__") and getattr(array, "__array_interface__", {"data": (0, False)})["data"][1]
+
+
+def _tensor_of_interface(interface: dict) -> Tensor:
+    """The tensor that an __array_interface__ describes."""
+    order, kind, num_bytes = interface["typestr"][0], interface["typestr"][1], int(interface["typestr"][2:])
+    kinds = {"i": 0, "u": 1, "f": 2, "b": 6}  # of DLPack
+    strides = interface["strides"] or ()
+    if kind not in kinds or order not in "|<" or any(stride % num_bytes for stride in strides):
+        raise ValueError(f"furl: the type of a read-only array is {interface['typestr']}: must be one of floats, "
+                         "integers or bools of the machine's byte order, with strides of whole elements")
+    shape, rank = interface["shape"], len(interface["shape"])
+    return Tensor(interface["data"][0], 1, 0, rank, kinds[kind], 8 * num_bytes, 1, (c_int64 * rank)(*shape),
+                  (c_int64 * rank)(*(stride // num_bytes for stride in strides)) if strides else None)
 
 
 def _integer(kind, value: int, name: str):
@@ -105,7 +128,8 @@ def make_plan(shape, **codec) -> Plan:
 def make_plan_of_codes(shape, bits: int) -> Plan:
     """The plan of codes of some bits, for pack and unpack, and of the mask of relu with 1 bit."""
     plan = Plan()
-    _call("plan_make_codes", _integer(c_int32, bits, "bits"), (c_int64 * len(shape))(*shape), c_int32(len(shape)), byref(plan))
+    _call("plan_make_codes", _integer(c_int32, bits, "bits"), (c_int64 * len(shape))(*shape), c_int32(len(shape)),
+          byref(plan))
     return plan
 
 
@@ -128,39 +152,41 @@ class Pool:
         _library.furl_pool_destroy(c_void_p(self.handle))
 
 
-def _run(name: str, plan: Plan, arrays, key, pool, stream) -> None:
+def _run(name: str, plan: Plan, inputs: tuple, outputs: dict, key: dict, pool, stream) -> None:
     options = Options(ctypes.sizeof(Options), pool=pool.handle if pool else None, stream=stream)
-    _call(name, byref(plan), *[_Argument(a) for a in arrays], *(_integer(c_uint64, value, of) for value, of in zip(key, ("seed", "offset"))), byref(options))
+    arrays = [*map(_Argument, inputs), *(_Argument(array, written_as) for written_as, array in outputs.items())]
+    words = [_integer(c_uint64, value, of) for of, value in key.items()]
+    _call(name, byref(plan), *arrays, *words, byref(options))
 
 
 def compress(plan, x, blob, seed: int, offset: int, pool=None, stream=None) -> None:
     """Writes the blob of x. stream: the handle of a CUDA stream, for tensors on a device."""
-    _run("compress", plan, (x, blob), (seed, offset), pool, stream)
+    _run("compress", plan, (x,), {"blob": blob}, {"seed": seed, "offset": offset}, pool, stream)
 
 
 def decompress(plan, blob, y, seed: int = 0, offset: int = 0, pool=None, stream=None) -> None:
     """Writes y. seed and offset: those of compress; most plans ignore them."""
-    _run("decompress", plan, (blob, y), (seed, offset), pool, stream)
+    _run("decompress", plan, (blob,), {"y": y}, {"seed": seed, "offset": offset}, pool, stream)
 
 
 def decompress_add(plan, blob, y, seed: int = 0, offset: int = 0, pool=None, stream=None) -> None:
     """Adds to y."""
-    _run("decompress_add", plan, (blob, y), (seed, offset), pool, stream)
+    _run("decompress_add", plan, (blob,), {"y": y}, {"seed": seed, "offset": offset}, pool, stream)
 
 
 def pack(plan, codes, blob, pool=None, stream=None) -> None:
-    _run("pack", plan, (codes, blob), (), pool, stream)
+    _run("pack", plan, (codes,), {"blob": blob}, {}, pool, stream)
 
 
 def unpack(plan, blob, codes, pool=None, stream=None) -> None:
-    _run("unpack", plan, (blob, codes), (), pool, stream)
+    _run("unpack", plan, (blob,), {"codes": codes}, {}, pool, stream)
 
 
 def relu(plan, x, y, blob, seed: int = 0, offset: int = 0, pool=None, stream=None) -> None:
     """Writes y = max(x, 0) and what relu_backward needs."""
-    _run("relu", plan, (x, y, blob), (seed, offset), pool, stream)
+    _run("relu", plan, (x,), {"y": y, "blob": blob}, {"seed": seed, "offset": offset}, pool, stream)
 
 
 def relu_backward(plan, blob, g, out, pool=None, stream=None) -> None:
     """Writes out = g where x > 0, else 0."""
-    _run("relu_backward", plan, (blob, g, out), (), pool, stream)
+    _run("relu_backward", plan, (blob, g), {"out": out}, {}, pool, stream)

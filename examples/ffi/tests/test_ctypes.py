@@ -100,6 +100,52 @@ def test_relu(kind):
         assert (compressed == blob).all()
 
 
+def read_only(array: numpy.ndarray) -> numpy.ndarray:
+    view = array[...]
+    view.flags.writeable = False
+    return view
+
+
+def test_what_is_read_may_be_read_only():
+    case = next(c for c in cases.CODED if c.dtype == "f32")
+    plan, x = plan_of(case), case.read("x").view(numpy.float32).reshape(case.shape)
+    blob, y = numpy.empty(furl.sizes(plan).blob_bytes, numpy.uint8), numpy.empty_like(x)
+    furl.compress(plan, read_only(x), blob, *cases.KEY)
+    assert blob.tobytes() == case.read("blob").tobytes()
+    furl.decompress(plan, numpy.frombuffer(blob.tobytes(), numpy.uint8), y, *cases.KEY)
+    assert y.tobytes() == case.read("y").tobytes()
+    bools, plan = numpy.arange(24).reshape(2, 12) % 3 == 0, furl.make_plan_of_codes((2, 12), 1)
+    blob, codes = numpy.empty(furl.sizes(plan).blob_bytes, numpy.uint8), numpy.empty_like(bools)
+    furl.pack(plan, read_only(bools), blob)
+    furl.unpack(plan, read_only(blob), codes)
+    assert (codes == bools).all()
+
+
+def test_a_read_only_array_of_another_kind_is_refused():
+    for array, text in [(X.astype(">f4"), "the type of a read-only array is >f4: must be"),
+                        (X.astype(numpy.complex64), "is <c8: must be"), (X.astype(numpy.float64), "x is 64: "),
+                        (X.T.copy().T, "x is 2: .rank. strides must be"),
+                        (numpy.broadcast_to(X[:, :1], X.shape), "x is 2: .rank. strides must be")]:
+        with pytest.raises(ValueError, match=text):
+            furl.compress(PLAN, read_only(array), BLOB, 1, 2)
+
+
+def test_a_read_only_output_is_refused():
+    codes, codes_plan = numpy.zeros((4, 300), numpy.uint8), furl.make_plan_of_codes(X.shape, 1)
+    calls = {
+        "blob": [lambda: furl.compress(PLAN, X, read_only(BLOB), 1, 2),
+                 lambda: furl.pack(codes_plan, codes, read_only(BLOB)),
+                 lambda: furl.relu(codes_plan, X, X.copy(), read_only(BLOB))],
+        "y": [lambda: furl.decompress(PLAN, BLOB, read_only(X)), lambda: furl.decompress_add(PLAN, BLOB, read_only(X)),
+              lambda: furl.relu(codes_plan, X, read_only(X), BLOB)],
+        "codes": [lambda: furl.unpack(codes_plan, BLOB, read_only(codes))],
+        "out": [lambda: furl.relu_backward(codes_plan, BLOB, X, read_only(X))]}
+    for name, those in calls.items():
+        for call in those:
+            with pytest.raises(ValueError, match=f"furl: {name} is read-only: must be an array that can be written"):
+                call()
+
+
 X = numpy.zeros((4, 300), numpy.float32)
 PLAN = furl.make_plan(X.shape)
 BLOB = numpy.zeros(furl.sizes(PLAN).blob_bytes, numpy.uint8)

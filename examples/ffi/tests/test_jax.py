@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The furl authors
 # SPDX-License-Identifier: Apache-2.0
-"""furl_jax under jit: bytes as the headers make them, gradients, and what a backward pass keeps."""
+"""furl_tvm_jax under jit: bytes as the headers make them, gradients, and what a backward pass keeps."""
 import cases
-import furl_jax
+import furl_tvm_jax
 import jax
 import jax.numpy as jnp
 import numpy
@@ -14,14 +14,14 @@ KEY = numpy.array([cases.KEY[0], 0, cases.KEY[1], 0], numpy.uint32)
 
 @pytest.mark.parametrize("case", [c for c in cases.CODED if c.name != "empty"], ids=lambda case: case.name)
 def test_bytes_are_those_of_the_headers(case):
-    plan = furl_jax.make_plan(case.shape, **case.codec)
+    plan = furl_tvm_jax.make_plan(case.shape, **case.codec)
     assert plan == case.read("plan").tobytes()
     x = jnp.asarray(case.read("x")).view(DTYPES[case.dtype]).reshape(case.shape)
 
     @jax.jit
     def both(x, key):
-        blob = furl_jax.compress(plan, x, key)
-        return blob, furl_jax.decompress(plan, blob, key, case.shape, x.dtype)
+        blob = furl_tvm_jax.compress(plan, x, key)
+        return blob, furl_tvm_jax.decompress(plan, blob, key, case.shape, x.dtype)
 
     blob, y = both(x, KEY)
     assert numpy.asarray(blob).tobytes() == case.read("blob").tobytes()
@@ -35,7 +35,7 @@ def test_gradients_of_kept_blobs():
     def block(x, w):
         return jax.nn.gelu(x @ w)
 
-    kept = furl_jax.keep_compressed(block, bits=4, coding="rotated")
+    kept = furl_tvm_jax.keep_compressed(block, bits=4, coding="rotated")
     exact = jax.grad(lambda w: jnp.sum(jnp.cos(block(x, w))))(w)
     found = jax.jit(jax.grad(lambda w, key: jnp.sum(jnp.cos(kept(x, key, w)))))
     first, second = found(w, KEY), found(w, KEY + numpy.array([0, 0, 1, 0], numpy.uint32))
@@ -49,6 +49,6 @@ def test_gradients_of_kept_blobs():
 
 def test_a_refusal_is_an_error_of_jax():
     x = jnp.zeros((4, 300))
-    plan = furl_jax.make_plan((4, 301))
+    plan = furl_tvm_jax.make_plan((4, 301))
     with pytest.raises(Exception, match="x is 1200: must have as many elements as the plan's shape"):
-        jax.block_until_ready(furl_jax.compress(plan, x, KEY))
+        jax.block_until_ready(furl_tvm_jax.compress(plan, x, KEY))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The furl authors
 # SPDX-License-Identifier: Apache-2.0
-"""furl_paddle: gradients through kept blobs."""
-import furl_paddle
+"""furl_tvm_paddle: gradients through kept blobs."""
+import furl_tvm_paddle
 import paddle
 
 
@@ -9,7 +9,7 @@ def gradients(layers, x, **codec):
     for parameter in layers.parameters():
         parameter.clear_gradient()
     if codec:
-        with furl_paddle.compress_saved(**codec):
+        with furl_tvm_paddle.compress_saved(**codec):
             loss = layers(x).cos().sum()
     else:
         loss = layers(x).cos().sum()

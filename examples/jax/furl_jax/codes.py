@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
 from ._library import blob_bytes
@@ -72,7 +73,7 @@ def compress_with_words(x: Array, words: Array, bits: int) -> Compressed:
     """compress, with the four random words of uint32 that it draws from its key."""
     if x.dtype not in VALUE_DTYPES:
         raise TypeError(f"dtype of x is {x.dtype}: must be float32, float16 or bfloat16")
-    blob = jax.ShapeDtypeStruct((blob_bytes(x.size, bits, are_codes=False),), jnp.uint8)
+    blob = shaped((blob_bytes(x.size, bits, are_codes=False),), jnp.uint8, jax.typeof(x))
     call = jax.ffi.ffi_call("furl_compress", blob, vmap_method="broadcast_all")
     return Compressed(call(x, words, bits=np.int64(bits)), words, x.shape, x.dtype, bits)
 
@@ -85,7 +86,7 @@ def decompress(compressed: Compressed) -> Array:
 def decompress_after(compressed: Compressed, after: Array) -> Array:
     """decompress, but not before `after` has been computed: XLA would do all at once at the beginning of the
     backward pass."""
-    y = jax.ShapeDtypeStruct(compressed.shape, compressed.dtype)
+    y = shaped(compressed.shape, compressed.dtype, jax.typeof(compressed.blob))
     call = jax.ffi.ffi_call("furl_decompress", y, vmap_method="broadcast_all")
     return call(compressed.blob, compressed.key, after, bits=np.int64(compressed.bits))
 
@@ -95,7 +96,7 @@ def pack(codes: ArrayLike, bits: int = 1) -> Packed:
     codes = jnp.asarray(codes)
     if codes.dtype not in CODE_DTYPES:
         raise TypeError(f"dtype of codes is {codes.dtype}: must be uint8 or bool")
-    blob = jax.ShapeDtypeStruct((blob_bytes(codes.size, bits, are_codes=True),), jnp.uint8)
+    blob = shaped((blob_bytes(codes.size, bits, are_codes=True),), jnp.uint8, jax.typeof(codes))
     call = jax.ffi.ffi_call("furl_pack", blob, vmap_method="broadcast_all")
     return Packed(call(codes, bits=np.int64(bits)), codes.shape, codes.dtype, bits)
 
@@ -107,6 +108,15 @@ def unpack(packed: Packed) -> Array:
 
 def unpack_after(packed: Packed, after: Array) -> Array:
     """unpack, but not before `after` has been computed."""
-    codes = jax.ShapeDtypeStruct(packed.shape, packed.dtype)
+    codes = shaped(packed.shape, packed.dtype, jax.typeof(packed.blob))
     call = jax.ffi.ffi_call("furl_unpack", codes, vmap_method="broadcast_all")
     return call(packed.blob, after, bits=np.int64(packed.bits))
+
+
+def shaped(shape: tuple[int, ...], dtype: Any, like: Any) -> jax.ShapeDtypeStruct:
+    """An array's type that varies with the devices of a shard_map as another type does."""
+    axes = getattr(like, "manual_axis_type", None)  # which jax 0.9 lacks
+    if axes is None or axes.empty:
+        return jax.ShapeDtypeStruct(shape, dtype)
+    mesh = NamedSharding(like.sharding.mesh, PartitionSpec())
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=mesh, manual_axis_type=axes)

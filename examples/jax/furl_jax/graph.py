@@ -154,5 +154,8 @@ def carried(equation: JaxprEqn) -> tuple[int, int]:
     """The first operand that a loop replaces by its result, and the end of these."""
     if equation.primitive.name != "scan":
         return 0, 0
-    first = equation.params["num_consts"]
-    return first, first + equation.params["num_carry"]
+    if "ft_in" in equation.params:  # jax 0.12
+        first, num_carried, _ = (len(list(part)) for part in equation.params["ft_in"].unpack())
+    else:
+        first, num_carried = equation.params["num_consts"], equation.params["num_carry"]
+    return first, first + num_carried

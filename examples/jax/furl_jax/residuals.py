@@ -15,7 +15,7 @@ from jax.extend.core import Literal, Var
 
 from . import graph
 from .codes import (KEY_WORDS, VALUE_DTYPES, Compressed, Packed, check_key, compress_with_words, decompress_after,
-                    pack, unpack_after)
+                    pack, shaped, unpack_after)
 from .quotients import Flow
 from .readers import readers as find_readers
 
@@ -200,7 +200,7 @@ def _choose_bits(jaxpr: Any, sources: list[Any], results: list[Any], residuals: 
 def _readers(residuals: list[Any], results: list[Any], numbers: list[int],
              pullback: dict[str, Any], forward: Flow) -> dict[int, set[str]]:
     """What reads each residual in the backward pass, whose jaxpr is made for that."""
-    cotangents = [jax.ShapeDtypeStruct(r.shape, r.dtype) for r in results if _is_differentiable(r)]
+    cotangents = [shaped(r.shape, r.dtype, jax.typeof(r)) for r in results if _is_differentiable(r)]
 
     def pull(values: list[Any], given: list[Any]) -> Any:
         rest = iter(given)
@@ -210,7 +210,7 @@ def _readers(residuals: list[Any], results: list[Any], numbers: list[int],
         return [gradient for gradient in gradients if _is_differentiable(gradient)]
 
     pullback["jaxpr"] = graph.inlined(
-        pull, [jax.ShapeDtypeStruct(r.aval.shape, r.aval.dtype) for r in residuals], cotangents)
+        pull, [shaped(r.aval.shape, r.aval.dtype, r.aval) for r in residuals], cotangents)
     jaxpr = pullback["jaxpr"].jaxpr
     given = [(v, r) for v, r in zip(jaxpr.invars, residuals) if isinstance(r, Var)]
     flow = Flow(jaxpr, [v for v, r in given if r in forward.quotients], [v for v, r in given if r in forward.repeated],

@@ -13,17 +13,7 @@ import pytest
 from jax.ad_checkpoint import checkpoint_name
 
 from furl_jax import compress_residuals, kept_bytes
-
-WIDTH = 64
-KEY = jax.random.key(11)
-
-
-def normal(i: int, *shape: int) -> jax.Array:
-    return jax.random.normal(jax.random.fold_in(KEY, i), shape)
-
-
-X, TARGET = normal(0, 128, WIDTH), normal(1, 128, WIDTH)
-W = {"a": normal(2, WIDTH, WIDTH) / 8, "b": normal(3, WIDTH, WIDTH) / 8, "scale": jnp.ones(WIDTH)}
+from gradients import KEY, TARGET, W, WIDTH, X, check_on_average, flat, gradient, on_two_shards
 
 
 def block(w: Any, x: jax.Array) -> jax.Array:
@@ -32,26 +22,6 @@ def block(w: Any, x: jax.Array) -> jax.Array:
     y = jax.nn.softmax(y @ w["a"]) @ w["b"]
     y = jax.nn.relu(y * 8) @ w["a"]
     return x + jax.nn.gelu(y) @ w["b"]
-
-
-def flat(tree: Any) -> np.ndarray:
-    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)]).astype(np.float64)
-
-
-def gradient(function: Callable[..., jax.Array], *leading: Any) -> Any:
-    """Of the weights and of x; leading: the arguments before them."""
-    at = len(leading)
-    return jax.grad(lambda *a: (function(*a) * TARGET).sum(), argnums=(at, at + 1))(*leading, W, X)
-
-
-def check_on_average(compressed: Callable[..., jax.Array], exact: np.ndarray, most_error: float,
-                     num_draws: int = 32) -> None:
-    draws = jax.jit(jax.vmap(lambda key: gradient(compressed, key)))(jax.random.split(KEY, num_draws))
-    rows = np.stack([flat(jax.tree.map(lambda leaf: leaf[i], draws)) for i in range(num_draws)])
-    error = np.linalg.norm(rows - exact, axis=1).mean()
-    assert 0 < error < most_error * np.linalg.norm(exact)
-    assert np.linalg.norm(rows.mean(0) - exact) < 1.2 * error / num_draws**.5
-    assert exact @ rows.mean(0) / (exact @ exact) == pytest.approx(1, abs=.05)
 
 
 @pytest.mark.parametrize("bits, ratio, most_error", [(2, 6, .5), (1, 6.5, 1.)])
@@ -178,6 +148,16 @@ def test_vmap_over_examples_with_keys() -> None:
     for i in range(3):
         np.testing.assert_allclose(flat(jax.tree.map(lambda leaf: leaf[i], many)), flat(one(keys[i], x[i])),
                                    rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_under_shard_map() -> None:
+    def function(w: Any, x: jax.Array) -> jax.Array:
+        return jax.nn.relu(x @ w["a"]) @ w["b"]
+
+    sharded = on_two_shards(compress_residuals(function, activations=1))
+    given, exact = jax.jit(lambda keys: gradient(sharded, keys))(jax.random.split(KEY, 2)), flat(gradient(function))
+    assert 0 < np.linalg.norm(flat(given) - exact) < .5 * np.linalg.norm(exact)
+    assert flat(given) @ exact / (exact @ exact) == pytest.approx(1, abs=.1)
 
 
 def test_integers_keys_and_other_leaves_are_arguments_too() -> None:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """furl in JAX, under jit too, by libfurl_tvm and jax-tvm-ffi.
 
-    gelu = furl_jax.keep_compressed(jax.nn.gelu, bits=2)
+    gelu = furl_tvm_jax.keep_compressed(jax.nn.gelu, bits=2)
     y = gelu(x, key)  # the backward pass gets x back from a blob
 
 A key is uint32[4]: seed and offset, 64 bits each, the lower half first. It is an operand, not a constant: every step

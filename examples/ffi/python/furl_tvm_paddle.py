@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """furl in Paddle's dynamic graphs, by libfurl_tvm.
 
-    with furl_paddle.compress_saved(seed=step, bits=2, coding="rotated"):
+    with furl_tvm_paddle.compress_saved(seed=step, bits=2, coding="rotated"):
         loss = model(x)
     loss.backward()
 
