@@ -62,6 +62,7 @@ template <class Body>
 status run(const place& where, const furl_options* given, const Body& body) {
   furl_options o{};
   if (const status s = copy_known(given, "options", o); !s) return s;
+  if (o.reserved != 0) return {error::out_of_range, "options.reserved", o.reserved, "must be 0"};
   if (!where.is_device) {
     if (o.device_key != nullptr)
       return {error::wrong_memory, "options.device_key", 0, "is for tensors on a device"};

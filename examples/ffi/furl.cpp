@@ -249,14 +249,20 @@ int32_t furl_relu_backward(const furl_plan* plan, const furl_tensor* blob, const
       plan, options, text,
       [](const auto& engine, const furl::plan& p, bytes kept, const values& from,
          const values& to) -> status {
-        if (!p.has_mask())
-          return engine.unpack_multiply(p, kept, furl::positive_codebook(), from, to);
-        if (kept.size_bytes < p.size_bytes())
-          return {error::wrong_size, "blob", furl::i64(kept.size_bytes),
-                  "must have at least plan.size_bytes() bytes"};
-        const furl::plan mask = p.mask_plan();
-        if (kept.data != nullptr)
-          kept = {static_cast<unsigned char*>(kept.data) + p.mask_offset(), mask.size_bytes()};
+        const furl::plan mask = p.has_mask() ? p.mask_plan() : p;
+        if (mask.kind() != furl::plan_kind::codes || mask.codec().bits != 1)
+          return {error::wrong_plan, "plan", 0, "must be one that furl_relu takes"};
+        if (p.has_mask()) {
+          if (const status s = furl::detail::check_blob(p, kept); !s) return s;
+          // The codes before the mask are not read here, but decompress restores y from them.
+          if (const status s = furl::detail::check_apart({kept.data, p.size_bytes(), "blob"},
+                                                         {{to.data, to.size_bytes(), "out"}},
+                                                         "must not overlap the blob");
+              !s)
+            return s;
+          if (p.num_elements() > 0)
+            kept = {static_cast<unsigned char*>(kept.data) + p.mask_offset(), mask.size_bytes()};
+        }
         return engine.unpack_multiply(mask, kept, furl::positive_codebook(), from, to);
       },
       named<bytes>{blob, "blob"}, named<values>{g, "g"}, named<values>{out, "out"});

@@ -64,8 +64,12 @@ furl_plan plan_of(const any_plan& given) {
   if (bytes) {
     std::memcpy(p.bytes, bytes->data(), size);
   } else {
-    for (std::size_t i = 0; i < size; ++i)
-      p.bytes[i] = static_cast<uint8_t>((*numbers)[static_cast<int64_t>(i)]);
+    for (std::size_t i = 0; i < size; ++i) {
+      const int64_t number = (*numbers)[static_cast<int64_t>(i)];
+      p.bytes[i] = static_cast<uint8_t>(number);
+      if (p.bytes[i] != number)
+        TVM_FFI_THROW(ValueError) << "furl: plan has a number " << number << ": must be 0..255";
+    }
   }
   return p;
 }
@@ -100,7 +104,8 @@ struct key {
     int64_t bits = tensor == nullptr ? 0 : tensor->dtype.bits * tensor->dtype.lanes;
     for (int d = 0; tensor != nullptr && d < tensor->ndim; ++d) bits *= tensor->shape[d];
     if (bits != 128 || !ffi::IsContiguous(*tensor))
-      TVM_FFI_THROW(ValueError) << "furl: key must be a pair of integers, or a tensor of 16 bytes";
+      TVM_FFI_THROW(ValueError)
+          << "furl: key must be a pair of integers of 64 bits, or a tensor of 16 bytes";
     const char* const data = static_cast<const char*>(tensor->data) + tensor->byte_offset;
     if (is_on_device(tensor)) {
       on_device = reinterpret_cast<const uint64_t*>(data);
@@ -163,11 +168,11 @@ ffi::Bytes make_plan(const ffi::Shape& shape, const ffi::Map<ffi::String, ffi::A
   return to_bytes(p);
 }
 
-ffi::Bytes make_plan_of_codes(const ffi::Shape& shape, int bits) {
+ffi::Bytes make_plan_of_codes(const ffi::Shape& shape, int64_t bits) {
   furl_plan p;
   outcome o;
-  o.require(
-      furl_plan_make_codes(bits, shape.data(), static_cast<int32_t>(shape.size()), &p, o.text));
+  o.require(furl_plan_make_codes(to_i32(bits), shape.data(), static_cast<int32_t>(shape.size()), &p,
+                                 o.text));
   return to_bytes(p);
 }
 

@@ -48,8 +48,8 @@ struct place {
   int32_t id = 0;  // of the device
 };
 
-/// The place of a tensor, and its number of elements. Refuses one that is not contiguous, or lies
-/// elsewhere than those before it.
+/// The place of a tensor, and its number of elements. Refuses one of vectors, or that is not
+/// contiguous, or lies elsewhere than those before it.
 inline status check_tensor(const furl_tensor* t, const char* argument, place& where,
                            furl::i64& count) {
   if (t == nullptr) return {error::null_pointer, argument, 0, "must not be null"};
@@ -59,6 +59,8 @@ inline status check_tensor(const furl_tensor* t, const char* argument, place& wh
   if (where.is_known && (is_device != where.is_device || (is_device && t->device.id != where.id)))
     return {error::wrong_memory, argument, 0, "must be in the memory of the other tensors"};
   where = {true, is_device, t->device.id};
+  if (t->dtype.lanes != 1)
+    return {error::out_of_range, argument, t->dtype.lanes, "(lanes of an element) must have 1"};
   if (t->rank < 0) return {error::out_of_range, argument, t->rank, "rank must not be negative"};
   if (t->rank > 0 && t->shape == nullptr)
     return {error::null_pointer, argument, 0, "shape must not be null"};
@@ -87,7 +89,7 @@ inline status read(const furl_tensor* t, const char* argument, place& where, fur
   if (const status s = check_tensor(t, argument, where, count); !s) return s;
   const bool is_float = t->dtype.kind == 2 && (t->dtype.bits == 32 || t->dtype.bits == 16);
   const bool is_bf16 = t->dtype.kind == 4 && t->dtype.bits == 16;
-  if (t->dtype.lanes != 1 || !(is_float || is_bf16))
+  if (!(is_float || is_bf16))
     return {error::out_of_range, argument, t->dtype.bits,
             "(bits of an element) dtype must be f32, f16 or bf16"};
   auto type = is_bf16 ? furl::dtype::bf16 : furl::dtype::f16;
@@ -101,7 +103,7 @@ inline status read(const furl_tensor* t, const char* argument, place& where, fur
   furl::i64 count = 0;
   if (const status s = check_tensor(t, argument, where, count); !s) return s;
   const bool is_integer = t->dtype.kind == 0 || t->dtype.kind == 1 || t->dtype.kind == 6;
-  if (t->dtype.lanes != 1 || t->dtype.bits != 8 || !is_integer)
+  if (t->dtype.bits != 8 || !is_integer)
     return {error::out_of_range, argument, t->dtype.bits,
             "(bits of an element) dtype must be u8, i8 or bool"};
   out = {first_element(*t), count};

@@ -17,13 +17,13 @@ void check(const furl::status& s) {
   if (!s) throw std::runtime_error(furl::to_string(s));  // "codec.bits is 9: must be 1..8"
 }
 
-// save keeps what a gradient needs, load gives it back. step: new for each call.
-kept save(const array& x, furl::u64 step) {
+// save keeps what a gradient needs, load gives it back. offset: another one for each call.
+kept save(const array& x, furl::u64 offset) {
   furl::codec codec;
   codec.bits = 4;  // groups of 256 values, rounded at random
   const auto plan = furl::plan::make(codec, {furl::i64(x.size())});
   check(plan.status());
-  auto stash = kept::compress(*plan, x, {/*seed=*/1, /*offset=*/step});
+  auto stash = kept::compress(*plan, x, {/*seed=*/1, offset});
   check(stash.status());
   return std::move(*stash);
 }
@@ -36,9 +36,10 @@ array load(const kept& stash) {
 
 // The input of each operation, and its derivative.
 std::vector<std::pair<kept, float (*)(float)>> tape;
+furl::u64 num_saved = 0;  // over all steps: the tape is empty again after each
 
 array apply(array x, float f(float), float derivative(float)) {
-  tape.emplace_back(save(x, tape.size()), derivative);
+  tape.emplace_back(save(x, num_saved++), derivative);
   for (float& each : x) each = f(each);
   return x;
 }

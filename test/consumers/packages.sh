@@ -24,6 +24,12 @@ if (configure_package wrong $installed -DFURL_VERSION_WANTED=$later) > /dev/null
 fi
 grep -qF "version: $version." wrong.log || fail "the refusal of furl $later does not name the version found"
 
+# So is a component: there are none.
+if (configure_package component $installed "-DFURL_VERSION_WANTED=$version;COMPONENTS;cuda") > /dev/null 2>&1; then
+  fail "furl has a component cuda"
+fi
+grep -q "furl has no components, and so no cuda" component.log || fail "the refusal of a component does not name it"
+
 # A project that can do without furl goes on where something is missing that furl needs.
 configure_package optional $installed -DFURL_OPTIONAL=ON -DCMAKE_DISABLE_FIND_PACKAGE_Threads=ON
 grep -q 'goes on without furl' optional.log || fail "furl is found without threads"

@@ -12,6 +12,7 @@ A call that is refused raises ValueError with the line of text that furl.h promi
 read-only array of NumPy. FURL_LIBRARY names the library; without it the loader looks for libfurl.so.1.
 """
 import ctypes
+import operator
 import os
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
@@ -97,9 +98,15 @@ def _tensor_of_interface(interface: dict) -> Tensor:
 
 def _integer(kind, value: int, name: str):
     """The value as a C integer, which would wrap what it cannot hold."""
-    if kind(value).value != value:
+    if kind(value).value != operator.index(value):
         raise ValueError(f"furl: {name} is {value}: must fit {8 * ctypes.sizeof(kind)} bits")
     return kind(value)
+
+
+def _shape(shape):
+    """Sizes and rank, as arguments of a call."""
+    sizes = [_integer(c_int64, size, "shape") for size in shape]
+    return (c_int64 * len(sizes))(*sizes), c_int32(len(sizes))
 
 
 def _call(name: str, *arguments) -> None:
@@ -115,21 +122,20 @@ def make_plan(shape, **codec) -> Plan:
     _library.furl_codec_init(byref(c), c_uint32(ctypes.sizeof(c)))
     window = codec.pop("window", ())
     c.window_rank = len(window)
-    c.window[:min(len(window), 8)] = window[:8]
+    c.window[:min(len(window), 8)] = [_integer(c_int32, width, "codec.window").value for width in window[:8]]
     for name, value in codec.items():
         if name not in [field[0] for field in Codec._fields_]:
             raise TypeError(f"furl: codec has no field {name}")
-        setattr(c, name, _integer(dict(Codec._fields_)[name], int(value), f"codec.{name}").value)
+        setattr(c, name, _integer(dict(Codec._fields_)[name], value, f"codec.{name}").value)
     plan = Plan()
-    _call("plan_make", byref(c), (c_int64 * len(shape))(*shape), c_int32(len(shape)), byref(plan))
+    _call("plan_make", byref(c), *_shape(shape), byref(plan))
     return plan
 
 
 def make_plan_of_codes(shape, bits: int) -> Plan:
     """The plan of codes of some bits, for pack and unpack, and of the mask of relu with 1 bit."""
     plan = Plan()
-    _call("plan_make_codes", _integer(c_int32, bits, "bits"), (c_int64 * len(shape))(*shape), c_int32(len(shape)),
-          byref(plan))
+    _call("plan_make_codes", _integer(c_int32, bits, "bits"), *_shape(shape), byref(plan))
     return plan
 
 
@@ -141,10 +147,11 @@ def sizes(plan: Plan) -> Sizes:
 
 class Pool:
     """Threads for calls: pool=Pool(8)."""
+    handle = None
 
     def __init__(self, num_threads: int):
         _library.furl_pool_create.restype = c_void_p
-        self.handle = _library.furl_pool_create(c_int32(num_threads))
+        self.handle = _library.furl_pool_create(_integer(c_int32, num_threads, "num_threads"))
         if not self.handle:
             raise MemoryError("furl: the system has no threads")
 

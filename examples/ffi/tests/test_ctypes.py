@@ -149,12 +149,25 @@ def test_a_read_only_output_is_refused():
 X = numpy.zeros((4, 300), numpy.float32)
 PLAN = furl.make_plan(X.shape)
 BLOB = numpy.zeros(furl.sizes(PLAN).blob_bytes, numpy.uint8)
+POSITIVES = furl.make_plan(X.shape, coding=2)
+LARGE = numpy.zeros(X.nbytes + furl.sizes(POSITIVES).blob_bytes, numpy.uint8)
+
+
+def of_lanes(lanes: int) -> furl.Tensor:
+    x = furl.Tensor.from_pointer(X.ctypes.data, "f32", (1200 // lanes,))
+    x.lanes = lanes
+    return x
+
+
 REFUSALS = {
     "codec.bits is 9: must be 1..8": lambda: furl.make_plan(X.shape, bits=9),
     "codec.rounding is 3: must be a value of its enum in furl.h": lambda: furl.make_plan(X.shape, rounding=3),
     "codec.meta is 258: must be a value of its enum in furl.h": lambda: furl.make_plan(X.shape, meta=258),
     "codec.by_lines is 2: must be 0 or 1": lambda: furl.make_plan(X.shape, by_lines=2),
     "codec.bits is 1099511627776: must fit 32 bits": lambda: furl.make_plan(X.shape, bits=2**40),
+    "codec.window is 4294967304: must fit 32 bits": lambda: furl.make_plan(X.shape, window=(1, 2**32 + 8)),
+    "shape is 18446744073709551620: must fit 64 bits": lambda: furl.make_plan((2**64 + 4, 300)),
+    "num_threads is 4294967298: must fit 32 bits": lambda: furl.Pool(2**32 + 2),
     "seed is -1: must fit 64 bits": lambda: furl.compress(PLAN, X, BLOB, seed=-1, offset=0),
     "codec is 3: struct_bytes must be the struct's size": lambda: furl.make_plan(X.shape, struct_bytes=3),
     "plan_bytes: not a plan of this version": lambda: furl.sizes(furl.Plan()),
@@ -187,6 +200,14 @@ REFUSALS = {
     "options.device_key: is for tensors on a device": lambda: furl._call(
         "unpack", ctypes.byref(furl.make_plan_of_codes((8,), 1)), furl._Argument(BLOB), furl._Argument(BLOB[:8]),
         ctypes.byref(furl.Options(ctypes.sizeof(furl.Options), device_key=16))),
+    "x is 2: (lanes of an element) must have 1": lambda: furl.compress(PLAN, of_lanes(2), BLOB, 1, 2),
+    "options.reserved is 5: must be 0": lambda: furl._call(
+        "unpack", ctypes.byref(furl.make_plan_of_codes((8,), 1)), furl._Argument(BLOB), furl._Argument(BLOB[:8]),
+        ctypes.byref(furl.Options(ctypes.sizeof(furl.Options), reserved=5))),
+    "plan: must be one that furl_relu takes":
+        lambda: furl.relu_backward(furl.make_plan_of_codes(X.shape, 3), BLOB, X, numpy.empty_like(X)),
+    "out: must not overlap the blob": lambda: furl.relu_backward(  # its codes: the mask is behind them
+        POSITIVES, LARGE[X.nbytes - 4:], X, LARGE[:X.nbytes].view(numpy.float32)),
     "options is 2: struct_bytes must be the struct's size": lambda: furl._call(
         "unpack", ctypes.byref(PLAN), furl._Argument(BLOB), furl._Argument(BLOB), ctypes.byref(furl.Options(2))),
 }

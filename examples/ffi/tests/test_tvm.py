@@ -107,7 +107,10 @@ REFUSALS = {
         lambda: furl.plan((4, 300, 1), {"window": (1, 8)}),
     "plan has 3 bytes: must have 96": lambda: furl.blob_bytes(b"abc"),
     "plan_bytes: not a plan of this version": lambda: furl.blob_bytes(bytes(96)),
-    "key must be a pair of integers, or a tensor of 16 bytes":
+    "plan has a number 326: must be 0..255":
+        lambda: furl.blob_bytes([number + 256 for number in furl.plan((4, 300), {})]),
+    "bits is -1: must be 1..8": lambda: furl.plan_of_codes((4, 300), (1 << 32) + 2),
+    "key must be a pair of integers of 64 bits, or a tensor of 16 bytes":
         lambda: furl.compress(furl.plan((4, 300), {}), ONES, ONES, ONES),
     "x is 1200: must have as many elements as the plan's shape":
         lambda: furl.compress(furl.plan((4, 301), {}), ONES, (1, 2), numpy.zeros(1000, numpy.uint8)),
