@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 #include "furl.h"
 #include "furl/furl.hpp"
@@ -65,16 +64,23 @@ inline status check_tensor(const furl_tensor* t, const char* argument, place& wh
   if (t->rank > 0 && t->shape == nullptr)
     return {error::null_pointer, argument, 0, "shape must not be null"};
   count = 1;
+  bool is_empty = false;
   bool has_gaps = false;
+  bool is_too_large = false;
   for (int32_t d = t->rank - 1; d >= 0; --d) {
     const int64_t size = t->shape[d];
     if (size < 0) return {error::out_of_range, argument, size, "sizes must not be negative"};
+    if (size == 0) is_empty = true;
     if (t->strides != nullptr && size > 1 && t->strides[d] != count) has_gaps = true;
-    if (size > 0 && count > std::numeric_limits<furl::i64>::max() / size)
-      return {error::out_of_range, argument, size, "sizes must not multiply to 2^63"};
-    count *= size;
+    if (is_too_large || __builtin_mul_overflow(count, size, &count)) is_too_large = true;
   }
-  if (!has_gaps || count == 0) return {};  // an empty tensor may have any strides
+  if (is_empty) {  // whatever its other sizes and its strides are
+    count = 0;
+    return {};
+  }
+  if (is_too_large)
+    return {error::out_of_range, argument, t->rank, "(rank) sizes must not multiply to 2^63"};
+  if (!has_gaps) return {};
   return {error::out_of_range, argument, t->rank,
           "(rank) strides must be those of rows without gaps"};
 }
