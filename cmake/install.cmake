@@ -19,7 +19,7 @@ install(FILES cmake/furl-requirements.cmake ${PROJECT_BINARY_DIR}/furl-config.cm
 
 # For pkg-config; like the package it may be moved.
 set(furl_pc_dir ${CMAKE_INSTALL_DATADIR}/pkgconfig)
-file(RELATIVE_PATH furl_prefix_from_pc /prefix/${furl_pc_dir} /prefix)
+file(RELATIVE_PATH furl_include_from_pc ${CMAKE_INSTALL_FULL_DATADIR}/pkgconfig ${CMAKE_INSTALL_FULL_INCLUDEDIR})
 configure_file(cmake/furl.pc.in ${PROJECT_BINARY_DIR}/furl.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/furl.pc DESTINATION ${furl_pc_dir})
 

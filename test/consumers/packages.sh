@@ -52,3 +52,13 @@ export PKG_CONFIG_PATH=$PWD/prefix/share/pkgconfig
 [[ "$(pkg-config --modversion furl)" == "$version".* ]]
 "$CXX" -std=c++17 -O1 $(pkg-config --cflags furl) "$here/host_fingerprint.cpp" -o pkg_config $(pkg-config --libs furl)
 agrees ./pkg_config
+
+# With headers in an absolute folder, as Nix has them, and outside of the source, as CMake wants that.
+outside=$(mktemp -d)
+trap 'rm -rf "$outside"' EXIT
+cmake -S "$SOURCE" -B absolute -G Ninja -DFURL_BUILD_TESTS=OFF -DFURL_BUILD_EXAMPLES=OFF \
+  "-DCMAKE_INSTALL_PREFIX=$outside/prefix" "-DCMAKE_INSTALL_INCLUDEDIR=$outside/headers/include" > absolute.log
+cmake --install absolute > absolute.install.log
+export PKG_CONFIG_PATH=$outside/prefix/share/pkgconfig
+[ "$(realpath "$(pkg-config --variable=includedir furl)")" = "$(realpath "$outside/headers/include")" ] ||
+  fail "furl.pc does not name the folder of the headers"
