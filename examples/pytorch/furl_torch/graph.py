@@ -44,11 +44,11 @@ _BACKWARD: dict[str, tuple[str, dict[int, int]]] = {
     "nll_loss_backward": ("aten::nll_loss_forward", {1: 0}),
     "max_pool2d_with_indices_backward": ("aten::max_pool2d_with_indices", {1: 0}),
     # Nothing is computed again in graphs.
-    "_scaled_dot_product_flash_attention_for_cpu_backward": ("aten::attention with dropout", _ATTENTION),
-    "_scaled_dot_product_flash_attention_backward": ("aten::attention with dropout", _ATTENTION),
-    "_scaled_dot_product_cudnn_attention_backward": ("aten::attention with dropout", _ATTENTION),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": ("aten::attention with kept results", _ATTENTION),
+    "_scaled_dot_product_flash_attention_backward": ("aten::attention with kept results", _ATTENTION),
+    "_scaled_dot_product_cudnn_attention_backward": ("aten::attention with kept results", _ATTENTION),
     "_scaled_dot_product_efficient_attention_backward": (
-        "aten::attention with dropout", {1: 0, 2: 1, 3: 2, 5: policy.OUTPUT}),
+        "aten::attention with kept results", {1: 0, 2: 1, 3: 2, 5: policy.OUTPUT}),
 }
 _STATISTICS = {"rsqrt", "sqrt", "reciprocal", "mean", "amax", "amin", "logsumexp"}
 _POINTWISE = Need(tokens=True)
@@ -79,6 +79,12 @@ class Hook(fx.GraphModule):
 
     def __call__(self, x: Any) -> Any:  # what torch has in its place would cost 2 us a tensor
         return self.run(x)
+
+
+def eagerly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, which the compiler does not look into."""
+    disable: Any = getattr(getattr(torch, "compiler", None), "disable", None)
+    return function if disable is None else disable(function)
 
 
 def traced_node() -> Optional["Traced"]:

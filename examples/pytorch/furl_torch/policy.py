@@ -62,7 +62,7 @@ TABLE: dict[str, Rule] = {
     "aten::_scaled_dot_product_flash_attention": _ATTENTION,
     "aten::_scaled_dot_product_efficient_attention": _ATTENTION,
     "aten::_scaled_dot_product_cudnn_attention": _ATTENTION,
-    "aten::attention with dropout": _KEPT_ATTENTION,  # which elements it drops cannot be asked for again
+    "aten::attention with kept results": _KEPT_ATTENTION,  # which elements it drops cannot be asked for again
     # One token with 50 times the norm of the others, as transformers have them, must not set their scale.
     "aten::native_layer_norm": _TOKENS,
     "aten::_fused_rms_norm": _TOKENS,
