@@ -18,7 +18,7 @@ from torch.utils.checkpoint import get_device_states, set_device_states
 from ._ops import ops
 from .codec import is_skipping, skip
 from .context import compress_saved, running
-from .noise import keys_recorded, keys_repeated
+from .graph import eagerly
 from .saved import PARAMETER, Saved, SavedAsIs, SavedCast, SavedView, save_as_is
 
 OPERATOR = "furl::checkpoint"  # its line of the table says how inputs are kept
@@ -99,7 +99,6 @@ class _Region:
         self._modules = self._context.modules()
         self._autocast = _autocast_of(tensors)
         self._generators = torch.get_rng_state(), get_device_states(*tensors)
-        self._keys: list[tuple[int, int]] = []
         # Leaves that have a gradient, as parameters have, are in the graph anyway.
         inputs = {id(x): _Input(self._context, x) for x in tensors if not (x.is_leaf and x.requires_grad)}
         self._leaves = [inputs.get(id(x), x) for x in leaves]
@@ -109,7 +108,7 @@ class _Region:
 
     def run(self, args: Any, kwargs: Any) -> Any:
         """The first time."""
-        with keys_recorded(self._keys), saved_tensors_hooks(self._pack, self._unpack):
+        with saved_tensors_hooks(self._pack, self._unpack):
             return self._function(*args, **kwargs)
 
     def _pack(self, x: Tensor) -> int:
@@ -135,7 +134,7 @@ class _Region:
         spare = _spare.setdefault(self._context, [])
         recorder = spare.pop() if spare else _Recorder(self._context)
         skipping = skip() if self._skips else nullcontext()
-        with self._as_before(), torch.enable_grad(), keys_repeated(self._keys), skipping, recorder:
+        with self._as_before(), torch.enable_grad(), skipping, recorder:
             recorder.enter_modules(self._modules)
             self._function(*args, **kwargs)
         kept, recorder.kept = recorder.kept, []
@@ -180,13 +179,7 @@ def _autocast_of(tensors: Sequence[Tensor]) -> Callable[[], ContextManager[Any]]
     return lambda: torch.autocast(device, dtype=dtype, enabled=enabled)
 
 
-def _eagerly(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, which the compiler does not look into."""
-    disable: Any = getattr(getattr(torch, "compiler", None), "disable", None)
-    return function if disable is None else disable(function)
-
-
-@_eagerly
+@eagerly
 def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """function(*args, **kwargs), which is run again in the backward pass rather than that what it saves is kept.
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .graph import eagerly
 from .losses import cross_entropy
 from .noise import next_key, operator_key
 from ._ops import ops
@@ -123,9 +124,10 @@ def gelu(x: Tensor, bits: int = 3) -> Tensor:
     return _Gelu.apply(x, bits)
 
 
+@eagerly  # a graph would have its key for good
 def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     """Zeroes elements with probability p, a multiple of 2**-16, and scales the others; keeps nothing
-    but a key. It draws from furl's random stream, not from torch's."""
+    but a key, which it draws from torch's generator of the CPU, whatever the device."""
     if not 0 <= p <= 1:
         raise ValueError(f"p is {p}: must be 0 to 1")
     return _Dropout.apply(x, p) if training and p > 0 else x
