@@ -107,11 +107,13 @@ class compress_saved(saved_tensors_hooks):
         """Of what was saved since the context was last entered."""
         return self._stats
 
-    def measure(self, loss_of_step: Callable[[], Tensor]) -> None:
+    def measure(self, loss_of_step: Callable[[], Tensor], *, relative: bool = False) -> None:
         """With bits="auto": chooses the bits of every tensor anew, by what its error does to the gradient.
 
         loss_of_step: runs the forward pass of a step and returns its loss, a scalar. It is called once, in this
             context. What it saves takes about three times the bytes of other steps: its batch may be smaller.
+        relative: the gradient of each parameter is divided by its own root mean square before errors are added up.
+            For Adam and other optimizers that divide the size of a gradient away; not for SGD.
 
         To be called outside of the `with`, at the first step and then every few hundred. It runs a backward pass for
         each tensor that it can choose for. Gradients of parameters and torch's generators are left as they were;
@@ -122,7 +124,7 @@ class compress_saved(saved_tensors_hooks):
             raise RuntimeError(f"bits is {self.settings['bits']}: only a context with bits='auto' measures")
         if self.is_on:
             raise RuntimeError("this compress_saved is on: measure() is called outside of its `with`")
-        self._auto.measure(self, loss_of_step)
+        self._auto.measure(self, loss_of_step, relative)
 
     @property
     def is_on(self) -> bool:

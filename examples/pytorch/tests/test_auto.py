@@ -6,6 +6,7 @@ import itertools
 import math
 import pickle
 import random
+import warnings
 from contextlib import nullcontext
 
 import pytest
@@ -81,6 +82,17 @@ def test_layers_with_large_gradients_get_the_bits(batch, group):
     kept = sizes(measured(model, batch, group=group), model, batch)
     assert kept == sorted(kept, reverse=True)
     assert bits_of(kept[0]) >= 4 and bits_of(kept[-1]) == 1
+
+
+@pytest.mark.parametrize("group", [0, 256])
+def test_relative_errors_do_not_depend_on_the_size_of_gradients(batch, group):
+    """All layers are alike but for that. A gradient of zeros has nothing to be divided by."""
+    model, unused = Towers(), nn.Parameter(torch.randn(WIDTH))
+    context = compress_saved("auto", group=group, model=model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as of a norm that is not finite
+        context.measure(lambda: model(*batch) + 0.0 * (unused * batch[1]).sum(), relative=True)
+    assert sizes(context, model, batch) == sizes(compress_saved(2, group=group, model=model), model, batch)
 
 
 @pytest.mark.parametrize("group", [0, 256])
@@ -341,8 +353,9 @@ def test_calls_of_measure_that_are_refused(batch):
     with pytest.raises(ZeroDivisionError):
         context.measure(lambda: 1 / 0)
     for factor in (math.inf, math.nan, 0.0):
-        with pytest.warns(UserWarning, match="bits stay as they are"):
-            context.measure(lambda: model(*batch) * factor)
+        for relative in (False, True):
+            with pytest.warns(UserWarning, match="bits stay as they are"):
+                context.measure(lambda: model(*batch) * factor, relative=relative)
     assert sizes(context, model, batch) == sizes(compress_saved(2, model=model), model, batch)
     z = torch.ones(2000, dtype=torch.complex64, requires_grad=True)
     with pytest.warns(UserWarning, match="norm of the gradient is 0.0: bits stay"):
