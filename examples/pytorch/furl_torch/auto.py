@@ -20,8 +20,9 @@ from typing import Any, Callable, ContextManager, Iterable, Iterator, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from .contents import Content
 from .policy import Demand
-from .saved import Content, Saved
+from .saved import Saved
 
 WIDTHS = range(1, 9)  # bits that are tried
 MORE_BITS = 2  # of the second version: its squared error is a fourteenth of the first one's, or less

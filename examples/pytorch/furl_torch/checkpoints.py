@@ -17,9 +17,10 @@ from torch.utils.checkpoint import get_device_states, set_device_states
 
 from ._ops import ops
 from .codec import is_skipping, skip
+from .contents import PARAMETER, SavedAsIs, SavedCast, save_as_is
 from .context import compress_saved, running
 from .graph import eagerly
-from .saved import PARAMETER, Saved, SavedAsIs, SavedCast, SavedView, save_as_is
+from .saved import Saved, SavedView
 
 OPERATOR = "furl::checkpoint"  # its line of the table says how inputs are kept
 Kept = Union[Saved, SavedView]

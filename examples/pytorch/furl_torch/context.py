@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from . import attention, graph, graph_blobs, policy, saved
+from . import attention, contents, graph, graph_blobs, policy
 from ._ops import ops
 from .auto import WIDTHS, Automatic, automatic
 from .codec import Codec, Override, checked, checked_key, is_skipping
@@ -28,7 +28,7 @@ BOUNDED_BITS = 8  # of outputs of softmax, sigmoid and tanh, whoever saves them
 AS_IS = Demand(policy.EXACT, [], 0)
 EXACTLY = Demand(policy.EXACT, [], 1)  # but packed, if it is zeros and one positive number
 MOST_DEMANDS = 10_000  # remembered; shapes may be endless
-LIMITS = {saved.BOUNDED: (0.0, 1.0), saved.SIGNED_BOUNDED: (-1.0, 1.0)}
+LIMITS = {contents.BOUNDED: (0.0, 1.0), contents.SIGNED_BOUNDED: (-1.0, 1.0)}
 
 _thread = threading.local()
 
@@ -211,19 +211,19 @@ class compress_saved(saved_tensors_hooks):
 
     def _kept(self, x: Tensor, operators: Sequence[str], argument: int) -> Union[Saved, SavedView]:
         action, number = ops.inspect(x, self._min_elements)
-        if action == saved.CONSTANT and self._watch.holds(x):
-            action = saved.PARAMETER
+        if action == contents.CONSTANT and self._watch.holds(x):
+            action = contents.PARAMETER
         demand = self._demand(x, action, operators, argument)
         key = number, 0
-        if number and action in (saved.CONSTANT, saved.MASK) and demand is not AS_IS:
+        if number and action in (contents.CONSTANT, contents.MASK) and demand is not AS_IS:
             key = number, ops.hash_elements(x)  # numpy writes without a new version
         kept = self._known.get(key) if number else None
         if kept is None:
             kept = Saved(x if number else None, *self._keep(x, action, demand), self.live)
-            if action != saved.PARAMETER:
+            if action != contents.PARAMETER:
                 if number:
                     self._known[key] = kept
-                kept.count_in(self._stats, self._count, saved.tensor_bytes(x))
+                kept.count_in(self._stats, self._count, contents.tensor_bytes(x))
         else:
             joined = kept.demand.joined(demand)
             if joined != kept.demand:
@@ -240,7 +240,7 @@ class compress_saved(saved_tensors_hooks):
         least probabilities, which do no harm. Nor if it is kept exactly: it may be zeros and one positive number."""
         codec = self._current
         demands = [demand] * len(WIDTHS)
-        is_free = (codec is not None and codec is self._codec and action != saved.MASK and demand.classes is None
+        is_free = (codec is not None and codec is self._codec and action != contents.MASK and demand.classes is None
                    and 0 < demand.bits < policy.EXACT and kept.demand.bits < policy.EXACT)
         if codec is not None and is_free:
             demands = [self._demand_by(operators, argument, x, action, codec._replace(bits=b)) for b in WIDTHS]
@@ -255,13 +255,13 @@ class compress_saved(saved_tensors_hooks):
         if argument == policy.OUTPUT and x.is_floating_point() and self._computes_again(operators):
             return attention.NOT_KEPT
         codec = self._current
-        if codec is None or action < saved.VALUES or self._passes():
+        if codec is None or action < contents.VALUES or self._passes():
             return AS_IS
         if self._auto is not None and codec is self._codec:
             codec = codec._replace(bits=self._auto.bits_at(self._watch.stack, operators, argument))
-        if action == saved.MASK:
+        if action == contents.MASK:
             return policy.Demand(1, [], codec.group)
-        if action == saved.LOGARITHMS:  # depends on more than the names
+        if action == contents.LOGARITHMS:  # depends on more than the names
             return self._demand_by(operators, argument, x, action, codec)
         case = tuple(operators), argument, action, codec, x.shape, x.stride()
         demand = self._demands.get(case)
@@ -277,9 +277,9 @@ class compress_saved(saved_tensors_hooks):
             graph.warn_of_no_hooks()
             return AS_IS
         need = policy.need_of(self._table, operators, argument)
-        if action == saved.CONSTANT and not policy.is_input(operators, argument):
+        if action == contents.CONSTANT and not policy.is_input(operators, argument):
             return EXACTLY
-        if (action == saved.LOGARITHMS) != need.exponentials and need.bits > 0:
+        if (action == contents.LOGARITHMS) != need.exponentials and need.bits > 0:
             need = policy.Need(policy.EXACT)
         for name in operators if self._operators else ():
             if name in self._operators:
@@ -296,38 +296,38 @@ class compress_saved(saved_tensors_hooks):
         if action in LIMITS:
             need = need._replace(bits=max(need.bits, BOUNDED_BITS))
         demand = policy.demand_of(need, x, codec.bits, codec.window_of(x.dim()), codec.group,
-                                  normalises=action != saved.POSITIVES)
+                                  normalises=action != contents.POSITIVES)
         return demand._replace(signs=policy.reads_signs(operators))
 
-    def _keep(self, x: Tensor, action: int, demand: Demand) -> tuple[saved.Content, Demand]:
+    def _keep(self, x: Tensor, action: int, demand: Demand) -> tuple[contents.Content, Demand]:
         """What to keep, and the demand that it satisfies."""
         content, demand = self._content(x, action, demand)
-        if self._host is not None and isinstance(content, saved.SavedBlob):
+        if self._host is not None and isinstance(content, contents.SavedBlob):
             content.send_to(self._host)
         return content, demand
 
-    def _content(self, x: Tensor, action: int, demand: Demand) -> tuple[saved.Content, Demand]:
-        if action == saved.KEEP and x.dtype == torch.int64 and not self._passes():
-            packed = saved.save_indices(x)
+    def _content(self, x: Tensor, action: int, demand: Demand) -> tuple[contents.Content, Demand]:
+        if action == contents.KEEP and x.dtype == torch.int64 and not self._passes():
+            packed = contents.save_indices(x)
             if packed is not None:
                 return packed, AS_IS  # exact
-        if action == saved.CONSTANT and demand is not AS_IS:
-            packed = saved.save_two_values(x)
+        if action == contents.CONSTANT and demand is not AS_IS:
+            packed = contents.save_two_values(x)
             if packed is not None:
                 return packed, AS_IS  # exact
         if demand.bits == policy.EXACT:
-            return saved.save_as_is(x, action), demand
-        if action == saved.MASK:
-            return saved.save_mask(x), demand
+            return contents.save_as_is(x, action), demand
+        if action == contents.MASK:
+            return contents.save_mask(x), demand
         if demand.bits == policy.SHAPE:
-            return saved.save_shape(x), demand
+            return contents.save_shape(x), demand
         if demand.classes is not None:
-            return saved.save_logarithms(x, demand, next_key()), demand
+            return contents.save_logarithms(x, demand, next_key()), demand
         if demand.token:
-            return saved.save_tokens(x, demand, next_key(), LIMITS.get(action)), demand
+            return contents.save_tokens(x, demand, next_key(), LIMITS.get(action)), demand
         if demand.bits == policy.SIGNS:
-            return saved.save_signs(x), demand
-        return saved.save_values(x, demand, next_key(), action == saved.POSITIVES,
+            return contents.save_signs(x), demand
+        return contents.save_values(x, demand, next_key(), action == contents.POSITIVES,
                                  LIMITS.get(action)), demand
 
     @staticmethod

@@ -17,9 +17,10 @@ from torch.nn import functional as F
 import furl_torch
 from furl_torch import LEVELS, LiveBytes, auto, checkpoint, checkpoints, compress_saved
 from furl_torch.auto import Option, cheapest
+from furl_torch.contents import SavedAsIs
 from furl_torch.examine import compare, gradient
 from furl_torch.policy import Demand
-from furl_torch.saved import Saved, SavedAsIs
+from furl_torch.saved import Saved
 from support import small_net
 
 NUM_TOWERS, ROWS, WIDTH = 6, 64, 256
