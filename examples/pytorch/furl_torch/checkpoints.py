@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 import weakref
 from contextlib import contextmanager, nullcontext
-from typing import Any, Callable, ContextManager, Iterator, Optional, Sequence, Union
+from typing import Any, Callable, ContextManager, Iterator, Optional, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -20,10 +20,9 @@ from .codec import is_skipping, skip
 from .contents import PARAMETER, SavedAsIs, SavedCast, save_as_is
 from .context import compress_saved, running
 from .graph import eagerly
-from .saved import Saved, SavedView
+from .saved import SavedView
 
 OPERATOR = "furl::checkpoint"  # its line of the table says how inputs are kept
-Kept = Union[Saved, SavedView]
 Form = tuple[Optional[Sequence[int]], torch.dtype]  # a shape, None of a nested tensor
 
 _thread = threading.local()
@@ -57,10 +56,10 @@ class _Recorder(compress_saved):
         self.live = context.live
         if self._auto is not None and context._auto is not None:
             self._auto.bits = context._auto.bits
-        self.kept: list[Kept] = []
+        self.kept: list[SavedView] = []
         self.forms: list[Form] = []
 
-    def _pack(self, x: Tensor) -> Kept:
+    def _pack(self, x: Tensor) -> SavedView:
         kept = super()._pack(x)
         self.kept.append(kept)
         self.forms.append(_form_of(x))
@@ -105,7 +104,7 @@ class _Region:
         self._leaves = [inputs.get(id(x), x) for x in leaves]
         self._forms: list[Form] = []  # of what was saved when it ran first
         self._parameters = [SavedAsIs(x, 0) for x in tensors if id(x) not in inputs]  # it was made from these
-        self._kept: dict[int, Kept] = {}  # what was saved when it ran again, until it is asked for
+        self._kept: dict[int, SavedView] = {}  # what was saved when it ran again, until it is asked for
 
     def run(self, args: Any, kwargs: Any) -> Any:
         """The first time."""
@@ -126,7 +125,7 @@ class _Region:
             self._kept = dict(enumerate(self._run_again()))
         return self._kept.pop(number).restore()
 
-    def _run_again(self) -> Sequence[Kept]:
+    def _run_again(self) -> Sequence[SavedView]:
         for parameter in self._parameters:
             parameter.restore()  # raises an error if somebody has modified it
         inputs = {x: x.restore() for x in dict.fromkeys(x for x in self._leaves if isinstance(x, _Input))}

@@ -151,7 +151,7 @@ class compress_saved(saved_tensors_hooks):
         _thread.contexts.remove(self)
         super().__exit__(*exception)
 
-    def keep(self, x: Tensor, operator: str) -> Union[Saved, SavedView]:
+    def keep(self, x: Tensor, operator: str) -> SavedView:
         """x, as this operator of the table wants it, whether the context is on or not."""
         return self._kept(x, [operator], 0)
 
@@ -177,7 +177,7 @@ class compress_saved(saved_tensors_hooks):
     def _restore(self, kept: Any) -> Tensor:
         traced = graph.traced_node()
         if traced is None:
-            return self._unpack(kept)
+            return kept.restore()
         recipe = self._recipes.pop(traced.node)
         return kept if recipe is None else graph_blobs.unpack(kept, traced.node.meta["val"], recipe)
 
@@ -199,7 +199,7 @@ class compress_saved(saved_tensors_hooks):
         return ([c for pattern, c in self._patterns.items() if fnmatchcase(name, pattern)]
                 or [self._types[t] for t in type(module).__mro__ if t in self._types])[:1]
 
-    def _pack(self, x: Tensor) -> Union[Saved, SavedView]:
+    def _pack(self, x: Tensor) -> SavedView:
         operators, argument = ops.consumers(x)
         if not self._computes_again(operators):
             return self._kept(x, operators, argument)
@@ -209,7 +209,7 @@ class compress_saved(saved_tensors_hooks):
         """Whether it is fused attention, whose results are not kept."""
         return attention.is_computed_again(operators) and operators[0] in self._table and not self._passes()
 
-    def _kept(self, x: Tensor, operators: Sequence[str], argument: int) -> Union[Saved, SavedView]:
+    def _kept(self, x: Tensor, operators: Sequence[str], argument: int) -> SavedView:
         action, number = ops.inspect(x, self._min_elements)
         if action == contents.CONSTANT and self._watch.holds(x):
             action = contents.PARAMETER
@@ -219,7 +219,7 @@ class compress_saved(saved_tensors_hooks):
             key = number, ops.hash_elements(x)  # numpy writes without a new version
         kept = self._known.get(key) if number else None
         if kept is None:
-            kept = Saved(x if number else None, *self._keep(x, action, demand), self.live)
+            kept = Saved(*self._keep(x, action, demand), self.live)
             if action != contents.PARAMETER:
                 if number:
                     self._known[key] = kept
@@ -230,9 +230,7 @@ class compress_saved(saved_tensors_hooks):
                 kept.replace(*self._keep(x, action, joined))
         if self._auto is not None and self._auto.is_measuring:
             self._probe(self._auto, kept, x, action, operators, argument, demand)
-        if number and demand.signs:
-            return SavedSigns(x, kept)
-        return kept if not number or (kept.size, kept.stride) == (x.shape, x.stride()) else SavedView(x, kept)
+        return (SavedSigns if demand.signs else SavedView)(x if number else None, kept)
 
     def _probe(self, auto: Automatic, kept: Saved, x: Tensor, action: int, operators: Sequence[str], argument: int,
                demand: Demand) -> None:
@@ -329,7 +327,3 @@ class compress_saved(saved_tensors_hooks):
             return contents.save_signs(x), demand
         return contents.save_values(x, demand, next_key(), action == contents.POSITIVES,
                                  LIMITS.get(action)), demand
-
-    @staticmethod
-    def _unpack(kept: Union[Saved, SavedView]) -> Tensor:
-        return kept.restore()

@@ -48,12 +48,11 @@ class _Planner(compress_saved):
         self.notes: list[tuple[str, str, Tensor, Saved]] = []
         self._is_parameter = False
 
-    def _pack(self, x: Tensor) -> Any:
+    def _pack(self, x: Tensor) -> SavedView:
         packed = super()._pack(x)
         if not self._is_parameter:
             operators: list[str] = ops.consumers(x)[0] or ["outside operators"]
-            kept = packed.saved if isinstance(packed, SavedView) else packed
-            self.notes.append((operators[0], self._watch.name(), x, kept))
+            self.notes.append((operators[0], self._watch.name(), x, packed.saved))
         return packed
 
     def _demand(self, x: Tensor, action: int, operators: Sequence[str], argument: int) -> Any:

@@ -80,13 +80,12 @@ class Observer(compress_saved):
         self._asked = AS_IS
         self._is_parameter = False
 
-    def _pack(self, x: Tensor) -> Union[Saved, SavedView]:
+    def _pack(self, x: Tensor) -> SavedView:
         if self._plan is not None:
             self._known.clear()  # the plan has joined the demands of all operators already
         packed = super()._pack(x)
-        kept = packed.saved if isinstance(packed, SavedView) else packed
         before = 0 if self._is_parameter else contents.tensor_bytes(x)
-        self.notes.append(Note(self._operator(x), self._asked, kept, before))
+        self.notes.append(Note(self._operator(x), self._asked, packed.saved, before))
         return packed
 
     def _demand(self, x: Tensor, action: int, operators: Sequence[str], argument: int) -> Demand:

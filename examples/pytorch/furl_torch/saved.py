@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import Optional
 
 import torch
 from torch import Tensor
@@ -16,18 +16,15 @@ from .policy import Demand
 
 
 class Saved:
-    """What stands in the graphs of all operators that saved one tensor. It holds neither the tensor nor its
-    graph, can be restored any number of times, and counts its bytes as long as it lives. An operator
-    that needs more than those before it makes it keep more, for all of them."""
+    """One tensor, for all operators that saved it. It holds neither the tensor nor its graph, can be restored any
+    number of times, and counts its bytes as long as it lives. An operator that needs more than those before it makes
+    it keep more, for all of them."""
 
-    __slots__ = ("content", "demand", "size", "stride", "_live", "_counts", "__weakref__")
+    __slots__ = ("content", "demand", "_live", "_counts", "__weakref__")
 
-    def __init__(self, x: Optional[Tensor], content: Content, demand: Demand, live: LiveBytes) -> None:
-        """x: the tensor, if others may be saved that lie in its memory."""
+    def __init__(self, content: Content, demand: Demand, live: LiveBytes) -> None:
         self.content = content
         self.demand = demand
-        self.size: Sequence[int] = () if x is None else x.shape
-        self.stride: Sequence[int] = () if x is None else x.stride()
         self._live = live
         self._counts: Optional[tuple[Stats, Count]] = None
         live.add(content.num_bytes)
@@ -61,14 +58,7 @@ class Saved:
                 stats.kept.add(content.num_bytes, content.num_bytes)
 
     def restore(self) -> Tensor:
-        """The tensor, as autograd wants it: of its shape, strides and dtype, without a graph."""
-        return self._restored() if self.size == () else self.restore_as(self.size, self.stride)
-
-    def restore_as(self, size: Sequence[int], stride: Sequence[int]) -> Tensor:
-        """In another shape, which may be that of the tensor that first lay in this memory."""
-        return _in_shape(self._restored(), size, stride)
-
-    def _restored(self) -> Tensor:
+        """The tensor, in the shape in which it was saved first, without a graph."""
         y = self.content.restore()
         return y if isinstance(self.content, SavedAsIs) else self.seen(y)
 
@@ -82,17 +72,26 @@ class Saved:
 
 
 class SavedView:
-    """What stands in a graph for a tensor whose memory another has saved in another shape."""
+    """What stands in a graph for a tensor: another may have saved its memory, in another shape."""
 
-    __slots__ = ("saved", "size", "stride")
+    __slots__ = ("saved", "_form")
 
-    def __init__(self, x: Tensor, saved: Saved) -> None:
+    def __init__(self, x: Optional[Tensor], saved: Saved) -> None:
+        """x: the tensor; None if it has no memory that others could save, nor strides."""
         self.saved = saved
-        self.size, self.stride = x.shape, x.stride()
+        self._form = None if x is None else (x.shape, x.stride())
 
     def restore(self) -> Tensor:
-        """As Saved.restore."""
-        return self.saved.restore_as(self.size, self.stride)
+        """The tensor, as autograd wants it: of its shape, strides and dtype, without a graph."""
+        return self._formed(self.saved.restore())
+
+    def _formed(self, y: Tensor) -> Tensor:
+        """The elements of y, in the order of their memory, in the tensor's shape."""
+        if self._form is None or self._form == (y.shape, y.stride()):
+            return y
+        size, stride = self._form
+        has_gaps = dense_stride(torch.empty_strided(size, stride, device="meta")) != stride
+        return y if has_gaps else y.as_strided(size, stride, y.storage_offset())
 
 
 class SavedSigns(SavedView):
@@ -109,12 +108,4 @@ class SavedSigns(SavedView):
         if signs is None:
             return super().restore()
         y = ops.unpack_levels(signs, content.size, content.stride, content.dtype, 1.0)
-        return _in_shape(self.saved.seen(y), self.size, self.stride)
-
-
-def _in_shape(y: Tensor, size: Sequence[int], stride: Sequence[int]) -> Tensor:
-    """The elements of y, in the order of their memory, in another shape."""
-    if y.shape == size and y.stride() == stride:
-        return y
-    has_gaps = dense_stride(torch.empty_strided(size, stride, device="meta")) != tuple(stride)
-    return y if has_gaps else y.as_strided(size, stride, y.storage_offset())
+        return self._formed(self.saved.seen(y))

@@ -323,7 +323,7 @@ def test_measuring_leaves_gradients_and_generators_alone(batch):
 def test_what_an_operator_takes_off_the_gradient_counts():
     """One of ten tensors of the same harm: all of it is on average 0, or it all lies along the gradient."""
     for drift, costs in ((0.0, [4.0, 2.0, 1.0]), (2.0, [4.0 + 9 * 8, 2.0 + 9 * 2, 1.0 + 9 * 0.5])):
-        probe = auto.Probe(Saved(None, SavedAsIs(torch.zeros(1), 0), Demand(2, [], 0), LiveBytes()), [])
+        probe = auto.Probe(Saved(SavedAsIs(torch.zeros(1), 0), Demand(2, [], 0), LiveBytes()), [])
         probe.num_bytes = [1, 2, 3]
         probe.errors = [torch.tensor(0.4), torch.tensor(0.2), torch.tensor(0.1)]
         probe.harm, probe.drift = torch.tensor(2.0), torch.tensor(drift)
@@ -388,7 +388,7 @@ def test_second_runs_of_checkpoints_have_the_bits(batch, monkeypatch):
             loss = model(*batch)
             found.append([c.bytes_after for n, c in context.stats().modules.items() if n.startswith("layers.")])
         loss.backward()
-    assert sorted(kept.num_bytes for kept in again) == sorted(found[0]) and len(set(found[0])) > 2
+    assert sorted(kept.saved.num_bytes for kept in again) == sorted(found[0]) and len(set(found[0])) > 2
 
 
 def test_zeros_and_one_positive_number_are_exact_and_not_chosen_for():

@@ -21,7 +21,7 @@ class Spy(compress_saved):
 
     def _pack(self, x):
         kept = super()._pack(x)
-        self.packed.append((x.detach(), kept))
+        self.packed.append((x.detach(), kept.saved))
         return kept
 
     def compressed(self):
