@@ -10,14 +10,15 @@ import torch
 from torch import Tensor
 
 from . import places, policy
+from .noise import next_key
 from .offload import HostMemory, Parcel
 from ._ops import KEY_BYTES, TILE, ops
-from .policy import Demand
+from .policy import AS_IS, Demand
 
 # What the operator `inspect` says may be done with a tensor.
 (KEEP, COPY, PARAMETER, VALUES, POSITIVES, BOUNDED, MASK, CONSTANT, SIGNED_BOUNDED,
  LOGARITHMS) = range(10)
-
+LIMITS = {BOUNDED: (0.0, 1.0), SIGNED_BOUNDED: (-1.0, 1.0)}  # of values
 
 LEAST_VARIANCE = 1e-24  # of a token, and 1 over the largest: so that deviations can be divided by
 
@@ -101,45 +102,65 @@ class SavedBlob:
 Content = Union[SavedAsIs, SavedCast, SavedBlob]
 
 
-def _laid_out(y: Tensor, stride: Sequence[int]) -> Tensor:
+def content_of(x: Tensor, action: int, demand: Demand) -> tuple[Content, Demand]:
+    """What to keep, and the demand that it satisfies."""
+    if demand is not AS_IS and action in (KEEP, CONSTANT):
+        packed = save_two_values(x) if action == CONSTANT else save_indices(x)
+        if packed is not None:
+            return packed, AS_IS  # exact
+    if demand.bits == policy.EXACT:
+        return save_as_is(x, action), demand
+    if action == MASK:
+        return save_mask(x), demand
+    if demand.bits == policy.SHAPE:
+        return save_shape(x), demand
+    if demand.classes is not None:
+        return save_logarithms(x, demand), demand
+    if demand.token:
+        return save_tokens(x, demand, action), demand
+    if demand.bits == policy.SIGNS:
+        return save_signs(x), demand
+    return save_values(x, demand, action), demand
+
+
+def laid_out(y: Tensor, stride: Sequence[int]) -> Tensor:
     """y, with its elements in another order of memory if its strides are others."""
-    if y.stride() == stride:
+    if y.stride() == tuple(stride):
         return y
     return torch.empty_strided(y.shape, stride, dtype=y.dtype, device=y.device).copy_(y)
 
 
 def save_shape(x: Tensor) -> Content:
     """No element: they are restored as zeros."""
-    def unpack(s: SavedBlob) -> Tensor:
-        return torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=s.device).zero_()
-
-    return SavedBlob(x, (), unpack)
+    return SavedBlob(x, (), lambda s: torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=s.device).zero_())
 
 
 def save_signs(x: Tensor) -> Content:
     """Which elements are above 0: they are restored as 1, the others as 0."""
-    def unpack(s: SavedBlob, mask: Tensor) -> Tensor:
-        return ops.unpack_levels(mask, s.size, s.stride, s.dtype, 1.0)
-
-    return SavedBlob(x, [ops.pack_positive(x)], unpack)
+    return SavedBlob(x, [ops.pack_positive(x)], _levels(1.0))
 
 
-def save_values(x: Tensor, demand: Demand, key: tuple[int, int], zeros: bool,
-                limits: Optional[tuple[float, float]]) -> Content:
-    """Compresses x; if somebody reads signs, which elements are above 0 is kept too. With zeros, all others
+def _levels(level: float) -> Callable[..., Tensor]:
+    """Restores a mask: this number where it is set, and 0 elsewhere."""
+    return lambda s, mask: ops.unpack_levels(mask, s.size, s.stride, s.dtype, level)
+
+
+def save_values(x: Tensor, demand: Demand, action: int) -> Content:
+    """Compresses x; if somebody reads signs, which elements are above 0 is kept too. Of positives, all others
     are 0, and come back as 0. Restored values stay within the limits: a step is rounded up, so that the
     largest code may lie beyond the largest value."""
     bits, window, group, by_rows = demand[:4]
+    zeros, limits = action == POSITIVES, LIMITS.get(action)
     if zeros and group == policy.ROTATED:
         window, group, by_rows = [], policy.ROTATED_POSITIVES, False  # the mask is in the order of x
     ordered = x.contiguous() if by_rows else x
     stride = dense_stride(ordered)
     has_mask = group == policy.ROTATED_POSITIVES
-    blob = ops.compress(ordered, bits, window, group, *key)
+    blob = ops.compress(ordered, bits, window, group, *next_key())
     signs = [ops.pack_positive(x)] if (zeros or demand.signs) and not has_mask else []
 
     def unpack(s: SavedBlob, blob: Tensor, *signs: Tensor) -> Tensor:
-        y = _laid_out(ops.decompress(blob, s.size, stride, s.dtype, bits, window, group), s.stride)
+        y = laid_out(ops.decompress(blob, s.size, stride, s.dtype, bits, window, group), s.stride)
         if zeros and not has_mask:
             ops.restore_positive_(y, *signs)
         return y if limits is None else y.clamp_(*limits)
@@ -147,20 +168,18 @@ def save_values(x: Tensor, demand: Demand, key: tuple[int, int], zeros: bool,
     return SavedBlob(x, [blob, *signs], unpack, 1 if signs else None, has_mask)
 
 
-def save_tokens(x: Tensor, demand: Demand, key: tuple[int, int],
-                limits: Optional[tuple[float, float]]) -> Content:
+def save_tokens(x: Tensor, demand: Demand, action: int) -> Content:
     """Compresses x after each of its tokens is normalised: no token has a part of the error of another."""
-    bits = demand.bits
+    bits, limits = demand.bits, LIMITS.get(action)
     tokens = x.contiguous().view(-1, demand.token)
     size = tokens.shape
     variance, mean = torch.var_mean(tokens.float(), -1, unbiased=False)
     inverse = variance.clamp_(LEAST_VARIANCE, 1 / LEAST_VARIANCE).rsqrt_()
-    blob = ops.compress_tokens(tokens, bits, mean, inverse, *key)
+    blob = ops.compress_tokens(tokens, bits, mean, inverse, *next_key())
     signs = [ops.pack_positive(x)] if demand.signs else []
 
     def unpack(s: SavedBlob, blob: Tensor, mean: Tensor, inverse: Tensor, *_: Tensor) -> Tensor:
-        y = ops.decompress_tokens(blob, size, s.dtype, bits, mean, inverse).view(s.size)
-        y = _laid_out(y, s.stride)
+        y = laid_out(ops.decompress_tokens(blob, size, s.dtype, bits, mean, inverse).view(s.size), s.stride)
         return y if limits is None else y.clamp_(*limits)
 
     return SavedBlob(x, [blob, mean, inverse, *signs], unpack, 3 if signs else None)
@@ -172,12 +191,12 @@ def _mask_in(blob: Tensor, num_elements: int) -> Tensor:
     return blob.narrow(0, blob.numel() - KEY_BYTES - num_bytes, num_bytes)
 
 
-def save_logarithms(x: Tensor, demand: Demand, key: tuple[int, int]) -> Content:
+def save_logarithms(x: Tensor, demand: Demand) -> Content:
     """Compresses exp(x), but for the largest of each row."""
     bits, group, classes = demand.bits, demand.group, demand.classes
     assert classes is not None
     others, largest, place = policy.without_largest(x, classes)
-    blob = ops.compress(others, bits, [], group, *key)
+    blob = ops.compress(others, bits, [], group, *next_key())
 
     def unpack(s: SavedBlob, blob: Tensor, largest: Tensor, place: Tensor) -> Tensor:
         y = ops.decompress(blob, s.size, s.stride, s.dtype, bits, [], group)
@@ -188,27 +207,18 @@ def save_logarithms(x: Tensor, demand: Demand, key: tuple[int, int]) -> Content:
 
 def save_mask(x: Tensor) -> Content:
     """Packs a bool tensor, exactly."""
-    def unpack(s: SavedBlob, blob: Tensor) -> Tensor:
-        return ops.unpack(blob, s.size, s.stride, s.dtype, 1)
-
-    return SavedBlob(x, [ops.pack(x, 1)], unpack)
+    return SavedBlob(x, [ops.pack(x, 1)], lambda s, blob: ops.unpack(blob, s.size, s.stride, s.dtype, 1))
 
 
 def save_two_values(x: Tensor) -> Optional[Content]:
     """Packs a tensor of zeros and one positive number, exactly; None if x has other elements."""
-    blob, level = ops.pack_two_values(x)
-    if blob.numel() == 0:
-        return None
-
-    def unpack(s: SavedBlob, mask: Tensor) -> Tensor:
-        return ops.unpack_levels(mask, s.size, s.stride, s.dtype, level)
-
-    return SavedBlob(x, [blob], unpack)
+    mask, level = ops.pack_two_values(x)
+    return SavedBlob(x, [mask], _levels(level)) if mask.numel() > 0 else None
 
 
 def save_indices(x: Tensor) -> Optional[Content]:
-    """Packs the indices that max pooling saves, exactly; None for other integers."""
-    pooling = places.running_pooling()
+    """Packs the indices that max pooling saves, exactly; None for what is none."""
+    pooling = places.running_pooling() if x.dtype == torch.int64 else None
     bits = places.bits_of(pooling) if pooling else None
     if pooling is None or bits is None:
         return None

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from fnmatch import fnmatchcase
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import torch
@@ -16,20 +15,16 @@ from torch.autograd.graph import saved_tensors_hooks
 from . import attention, contents, graph, graph_blobs, policy
 from ._ops import ops
 from .auto import WIDTHS, Automatic, automatic
-from .codec import Codec, Override, checked, checked_key, is_skipping
+from .codec import Codec, Override, Overrides, checked, is_skipping
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
-from .noise import next_key, start_graph_keys
+from .noise import start_graph_keys
 from .offload import HostMemory
-from .policy import Demand
+from .policy import AS_IS, EXACTLY, Demand
 from .saved import Saved, SavedSigns, SavedView
 
 BOUNDED_BITS = 8  # of outputs of softmax, sigmoid and tanh, whoever saves them
-AS_IS = Demand(policy.EXACT, [], 0)
-EXACTLY = Demand(policy.EXACT, [], 1)  # but packed, if it is zeros and one positive number
 MOST_DEMANDS = 10_000  # remembered; shapes may be endless
-LIMITS = {contents.BOUNDED: (0.0, 1.0), contents.SIGNED_BOUNDED: (-1.0, 1.0)}
-
 _thread = threading.local()
 
 def running() -> Optional["compress_saved"]:
@@ -77,15 +72,8 @@ class compress_saved(saved_tensors_hooks):
         self._codec = checked(Codec(fixed_bits, window, group))
         if not isinstance(min_elements, int) or min_elements < 0:
             raise ValueError(f"min_elements is {min_elements}: must be an integer of at least 0")
-        given = {checked_key(k): checked(c) for k, c in (overrides or {}).items()}
-        self._operators = {k: c for k, c in given.items() if isinstance(k, str) and "::" in k}
-        self._patterns = {k: c for k, c in given.items()
-                          if isinstance(k, str) and k not in self._operators}
-        self._types = {k: c for k, c in given.items() if not isinstance(k, str)}
-        if self._patterns and model is None:
-            raise ValueError(f"overrides has the pattern {next(iter(self._patterns))!r}: names of "
-                             "modules need model=")
-        self._table = {k: r for k, r in policy.TABLE.items() if k not in self._operators}
+        self._overrides = Overrides(overrides or {}, model is not None)
+        self._table = {k: r for k, r in policy.TABLE.items() if k not in self._overrides.operators}
         self._min_elements = min_elements
         self._watch = ModuleWatch(model)
         self._watch.on_change = self._choose
@@ -183,21 +171,10 @@ class compress_saved(saved_tensors_hooks):
 
     def _choose(self) -> None:
         """For the modules that are running now."""
-        self._current = self._codec
-        for module in reversed(self._watch.stack) if self._types or self._patterns else ():
-            found = self._override_of(module)
-            if found:
-                self._current = found[0]
-                break
+        self._current = self._overrides.of_modules(self._watch, self._codec)
         self._count = self._stats.modules.setdefault(self._watch.name(), Count())
         if self._auto is not None and not self._watch.stack:
             self._auto.start_pass()
-
-    def _override_of(self, module: nn.Module) -> list[Optional[Codec]]:
-        """One, or none."""
-        name = self._watch.names.get(module, "")
-        return ([c for pattern, c in self._patterns.items() if fnmatchcase(name, pattern)]
-                or [self._types[t] for t in type(module).__mro__ if t in self._types])[:1]
 
     def _pack(self, x: Tensor) -> SavedView:
         operators, argument = ops.consumers(x)
@@ -253,12 +230,14 @@ class compress_saved(saved_tensors_hooks):
         if argument == policy.OUTPUT and x.is_floating_point() and self._computes_again(operators):
             return attention.NOT_KEPT
         codec = self._current
-        if codec is None or action < contents.VALUES or self._passes():
+        if codec is None or is_skipping():
             return AS_IS
+        if action < contents.VALUES:
+            return EXACTLY
         if self._auto is not None and codec is self._codec:
             codec = codec._replace(bits=self._auto.bits_at(self._watch.stack, operators, argument))
         if action == contents.MASK:
-            return policy.Demand(1, [], codec.group)
+            return Demand(1, [], codec.group)
         if action == contents.LOGARITHMS:  # depends on more than the names
             return self._demand_by(operators, argument, x, action, codec)
         case = tuple(operators), argument, action, codec, x.shape, x.stride()
@@ -279,9 +258,10 @@ class compress_saved(saved_tensors_hooks):
             return EXACTLY
         if (action == contents.LOGARITHMS) != need.exponentials and need.bits > 0:
             need = policy.Need(policy.EXACT)
-        for name in operators if self._operators else ():
-            if name in self._operators:
-                codec, need = self._operators[name], policy.Need()
+        given = self._overrides.operators
+        for name in operators if given else ():
+            if name in given:
+                codec, need = given[name], policy.Need()
                 break
             if name in self._table:  # an inner operator's line comes first
                 break
@@ -291,7 +271,7 @@ class compress_saved(saved_tensors_hooks):
             dimension = ops.operator_settings()  # none where another operator inside it is saving
             return (policy.demand_of_logarithms(need, x, dimension[0], codec.bits, codec.group)
                     if len(dimension) == 1 else AS_IS)
-        if action in LIMITS:
+        if action in contents.LIMITS:
             need = need._replace(bits=max(need.bits, BOUNDED_BITS))
         demand = policy.demand_of(need, x, codec.bits, codec.window_of(x.dim()), codec.group,
                                   normalises=action != contents.POSITIVES)
@@ -299,31 +279,7 @@ class compress_saved(saved_tensors_hooks):
 
     def _keep(self, x: Tensor, action: int, demand: Demand) -> tuple[contents.Content, Demand]:
         """What to keep, and the demand that it satisfies."""
-        content, demand = self._content(x, action, demand)
+        content, demand = contents.content_of(x, action, demand)
         if self._host is not None and isinstance(content, contents.SavedBlob):
             content.send_to(self._host)
         return content, demand
-
-    def _content(self, x: Tensor, action: int, demand: Demand) -> tuple[contents.Content, Demand]:
-        if action == contents.KEEP and x.dtype == torch.int64 and not self._passes():
-            packed = contents.save_indices(x)
-            if packed is not None:
-                return packed, AS_IS  # exact
-        if action == contents.CONSTANT and demand is not AS_IS:
-            packed = contents.save_two_values(x)
-            if packed is not None:
-                return packed, AS_IS  # exact
-        if demand.bits == policy.EXACT:
-            return contents.save_as_is(x, action), demand
-        if action == contents.MASK:
-            return contents.save_mask(x), demand
-        if demand.bits == policy.SHAPE:
-            return contents.save_shape(x), demand
-        if demand.classes is not None:
-            return contents.save_logarithms(x, demand, next_key()), demand
-        if demand.token:
-            return contents.save_tokens(x, demand, next_key(), LIMITS.get(action)), demand
-        if demand.bits == policy.SIGNS:
-            return contents.save_signs(x), demand
-        return contents.save_values(x, demand, next_key(), action == contents.POSITIVES,
-                                 LIMITS.get(action)), demand

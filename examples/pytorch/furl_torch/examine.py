@@ -25,16 +25,16 @@ import gc
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Callable, ContextManager, NamedTuple, Optional, Sequence, Union
+from typing import Callable, ContextManager, NamedTuple, Optional, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from . import contents, policy
 from ._ops import ops
-from .context import AS_IS, compress_saved
+from .context import compress_saved
 from .meter import Count
-from .policy import Demand
+from .policy import AS_IS, Demand
 from .saved import Saved, SavedView
 from .subjects import Draw, Loss, Wanted, setting, subject_of
 

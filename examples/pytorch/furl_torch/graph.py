@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from . import places, policy
+from .codec import CODED
 from .places import Dimension
 from .policy import Demand, Need
 
@@ -95,7 +96,8 @@ def traced_node() -> Optional["Traced"]:
 
 def warn_of_no_hooks() -> None:
     """A compiled function saves a tensor that its hooks were not compiled for. It passes."""
-    warnings.warn(f"torch {torch.__version__} has not compiled the hooks: what compiled functions save is kept as it is")
+    warnings.warn(f"torch {torch.__version__} has not compiled the hooks: what compiled functions save is kept as it "
+                  "is")
 
 
 class Traced(NamedTuple):
@@ -207,7 +209,7 @@ class Recipe(NamedTuple):
 
 def recipe_of(traced: Traced, x: Tensor, codec: Any, min_elements: int) -> Optional[Recipe]:
     """None for what passes."""
-    is_value = x.dtype in (torch.float32, torch.float16, torch.bfloat16)
+    is_value = x.dtype in CODED
     now = stand_in(x)
     pooling = _pooling(traced.node) if x.dtype in (torch.int64, torch.int8) else None
     bits = places.bits_of(pooling) if pooling else None
@@ -239,7 +241,8 @@ def recipe_of(traced: Traced, x: Tensor, codec: Any, min_elements: int) -> Optio
     if demand.bits == policy.EXACT:
         return None
     signs = signs and demand.bits > 0
-    group = demand.group or policy.GROUP if signs else demand.group  # which clamp what is restored: a bias, where it is rotated
+    # Signs clamp what is restored: a bias, where it is rotated.
+    group = demand.group or policy.GROUP if signs else demand.group
     return Recipe(demand._replace(by_rows=False, group=group), signs, limits, largest=largest)
 
 

@@ -177,7 +177,8 @@ def kept(x=None):
 
 
 @pytest.mark.host_only
-@pytest.mark.parametrize("order", [("output", "log_sums"), ("log_sums", "seed", "output"), ("output", "log_sums", "seed")])
+@pytest.mark.parametrize("order", [
+    ("output", "log_sums"), ("log_sums", "seed", "output"), ("output", "log_sums", "seed")])
 def test_results_may_be_saved_in_any_order(order):
     calls = Calls()
     for _ in range(2):

@@ -120,8 +120,8 @@ torch.manual_seed(0)
 runs["no pre-training"] = [fine_tune(GPT().to(device), None, seed) for seed in settings.seeds]
 
 # %% The table
-# The training loss is the mean of the last quarter of the steps. Means and deviations are over the seeds, seconds are of
-# the processor.
+# The training loss is the mean of the last quarter of the steps. Means and deviations are over the seeds, and seconds
+# are of the processor.
 num_last = max(1, settings.steps // 4)
 plain_bytes = runs["no compression"][0][3]
 print(f"{'':20}{'training loss':>16} {'loss, ' + UNSEEN:>18} {'accuracy, %':>18} {'kept, MB':>8} {'ratio':>6}"
