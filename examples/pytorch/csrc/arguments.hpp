@@ -127,7 +127,9 @@ inline void check_blob(const furl::plan& p, const Tensor& blob, const Tensor& ot
 
 inline Tensor new_tensor(const Tensor& blob, IntArrayRef sizes, IntArrayRef strides,
                          at::ScalarType type) {
-  return at::empty_strided(sizes, strides, blob.options().dtype(type));
+  const Tensor made = at::empty_strided(sizes, strides, blob.options().dtype(type));
+  TORCH_CHECK(made.is_non_overlapping_and_dense(), "furl: stride leaves gaps or overlaps");
+  return made;
 }
 
 /// Of graph_pack: the seed, and the offset that the next call takes.

@@ -75,7 +75,8 @@ const char* name_by_exponent(const char* name, c10::ArrayRef<const c10::IValue> 
   return exponent == 2 ? name : "aten::norm of another power";
 }
 
-/// What fused attention dropped cannot be told from its inputs: it has another name then.
+/// What fused attention dropped cannot be told from its inputs, so that its results are kept: it
+/// has another name then.
 const char* name_by_dropout(const char* name, c10::ArrayRef<const c10::IValue> arguments) {
   const std::string_view op = name;
   const bool has_bias = op == "aten::_scaled_dot_product_efficient_attention" ||
@@ -84,7 +85,7 @@ const char* name_by_dropout(const char* name, c10::ArrayRef<const c10::IValue> a
   const std::size_t place = has_bias ? 5 : 3;
   const bool drops =
       arguments.size() > place && arguments[place].isDouble() && arguments[place].toDouble() > 0;
-  return drops ? "aten::attention with dropout" : name;
+  return drops ? "aten::attention with kept results" : name;
 }
 
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& record) {

@@ -13,7 +13,7 @@
 
 namespace furl_torch {
 
-/// saved.py has the same names and numbers.
+/// contents.py has the same names and numbers.
 enum class action : std::int64_t {
   keep = 0,            // as it is, by an alias
   copy = 1,            // as it is, by a copy: it is a small part of a large storage

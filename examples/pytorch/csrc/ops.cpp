@@ -3,10 +3,25 @@
 
 #include "ops.hpp"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/library.h>
+
+#include <mutex>
 
 #include "consumer.hpp"
 #include "inspect.hpp"
+
+namespace {
+
+/// The next 63 bits of torch's generator of the CPU.
+std::int64_t draw_number() {
+  auto* const generator =
+      at::get_generator_or_default<at::CPUGeneratorImpl>({}, at::detail::getDefaultCPUGenerator());
+  const std::lock_guard<std::mutex> lock(generator->mutex_);
+  return std::int64_t(generator->random64() >> 1);
+}
+
+}  // namespace
 
 // clang-format off
 TORCH_LIBRARY(furl, m) {
@@ -15,6 +30,7 @@ TORCH_LIBRARY(furl, m) {
   m.def("graph_pack(Tensor x, int bits, int[] window, int group) -> Tensor", {at::Tag::nondeterministic_seeded});
   m.def("graph_unpack(Tensor blob, SymInt[] size, SymInt[] stride, ScalarType dtype, int bits, int[] window, int group) -> Tensor");
 #endif
+  m.def("draw_number() -> int", &draw_number);
   m.def("set_next_key(int seed, int offset) -> ()", &furl_torch::set_next_key);
   m.def("decompress(Tensor blob, int[] size, int[] stride, ScalarType dtype, int bits, int[] window, int group) -> Tensor");
   m.def("compress_tokens(Tensor x, int bits, Tensor mean, Tensor inverse_deviation, int seed, int offset) -> Tensor");

@@ -23,13 +23,7 @@ template <class Engine>
 struct ops {
   static Tensor compress(const Tensor& x, std::int64_t bits, IntArrayRef window, std::int64_t group,
                          std::int64_t seed, std::int64_t offset) {
-    dtype_of(x.scalar_type());
-    const Engine engine(x);
-    const Tensor values = dense(x);
-    const furl::plan p = value_plan(values.sizes(), values.strides(), {bits, window, group});
-    const Tensor blob = new_blob(p, values);
-    check(engine.compress(p, values, blob, key_of(seed, offset)));
-    return blob;
+    return compress_by(x, {bits, window, group}, key_of(seed, offset), {});
   }
 
   /// For graphs that are compiled once and run many times: with a key that no other call has. Codes
@@ -58,7 +52,6 @@ struct ops {
     const furl::plan p = value_plan(size, stride, {bits, window, group});
     check_blob(p, blob, blob);
     const Tensor y = new_tensor(blob, size, stride, dtype);
-    TORCH_CHECK(y.is_non_overlapping_and_dense(), "furl: stride leaves gaps or overlaps");
     check(engine.decompress(p, blob, y));
     return y;
   }
@@ -68,14 +61,9 @@ struct ops {
   static Tensor compress_tokens(const Tensor& x, std::int64_t bits, const Tensor& mean,
                                 const Tensor& inverse_deviation, std::int64_t seed,
                                 std::int64_t offset) {
-    dtype_of(x.scalar_type());
     TORCH_CHECK(x.is_contiguous(), "furl: x must be contiguous");
-    const Engine engine(x);
-    const furl::plan p = value_plan(x.sizes(), x.strides(), {bits, {}, 0});
-    const Tensor blob = new_blob(p, x);
-    check(engine.compress(p, x, blob, key_of(seed, offset),
-                          statistics_of(x, mean, inverse_deviation)));
-    return blob;
+    return compress_by(x, {bits, {}, 0}, key_of(seed, offset),
+                       statistics_of(x, mean, inverse_deviation));
   }
 
   static Tensor decompress_tokens(const Tensor& blob, IntArrayRef size, at::ScalarType dtype,
@@ -116,21 +104,13 @@ struct ops {
     TORCH_CHECK_TYPE(is_code(dtype), "furl: dtype is ", dtype, ": must be uint8 or bool");
     const Engine engine(blob);
     const Tensor codes = new_tensor(blob, size, stride, dtype);
-    TORCH_CHECK(codes.is_non_overlapping_and_dense(), "furl: stride leaves gaps or overlaps");
     const furl::plan p = code_plan(codes.numel(), bits);
     check_blob(p, blob, blob);
     check(engine.unpack(p, blob, codes));
     return codes;
   }
 
-  static Tensor pack_positive(const Tensor& x) {
-    const Engine engine(x);
-    const Tensor values = dense(x);
-    const furl::plan p = code_plan(x.numel(), 1);
-    const Tensor blob = new_blob(p, x);
-    check(engine.pack(p, values, furl::positive_codebook(), blob));
-    return blob;
-  }
+  static Tensor pack_positive(const Tensor& x) { return pack_by(x, 1, furl::positive_codebook()); }
 
   /// Gives y the signs that pack_positive saw: what was not above 0 becomes 0, what was and no
   /// longer is becomes a small positive number. It is not the smallest: products with gradients
@@ -161,7 +141,7 @@ struct ops {
     const Tensor values = dense(x);
     const furl::plan p = code_plan(x.numel(), 1);
     const Tensor blob = new_blob(p, x);
-    const Tensor y = at::empty_strided(values.sizes(), values.strides(), values.options());
+    const Tensor y = at::empty_like(values);
     check(engine.relu(p, values, y, blob));
     return {y, blob};
   }
@@ -174,18 +154,13 @@ struct ops {
   static Tensor dropout(const Tensor& x, double p, std::int64_t seed, std::int64_t offset) {
     const Engine engine(x);
     const Tensor values = dense(x);
-    const Tensor y = at::empty_strided(values.sizes(), values.strides(), values.options());
+    const Tensor y = at::empty_like(values);
     check(engine.dropout(values, p, y, key_of(seed, offset)));
     return y;
   }
 
   static Tensor pack_gelu(const Tensor& x, std::int64_t bits) {
-    const Engine engine(x);
-    const Tensor values = dense(x);
-    const furl::plan p = code_plan(x.numel(), bits);
-    const Tensor blob = new_blob(p, x);
-    check(engine.pack(p, values, gelu_codebook(bits), blob));
-    return blob;
+    return pack_by(x, bits, gelu_codebook(bits));
   }
 
   static Tensor gelu_backward(const Tensor& g, const Tensor& blob, std::int64_t bits) {
@@ -217,6 +192,17 @@ struct ops {
   }
 
  private:
+  static Tensor compress_by(const Tensor& x, const settings& how, furl::random_key key,
+                            const furl::statistics& statistics) {
+    dtype_of(x.scalar_type());
+    const Engine engine(x);
+    const Tensor values = dense(x);
+    const furl::plan p = value_plan(values.sizes(), values.strides(), how);
+    const Tensor blob = new_blob(p, values);
+    check(engine.compress(p, values, blob, key, statistics));
+    return blob;
+  }
+
   static furl::statistics statistics_of(const Tensor& x, const Tensor& mean,
                                         const Tensor& inverse_deviation) {
     const std::int64_t width = x.dim() > 0 ? x.size(-1) : 1;
@@ -244,13 +230,22 @@ struct ops {
     return books[std::size_t(bits - 1)];
   }
 
+  static Tensor pack_by(const Tensor& x, std::int64_t bits, const furl::codebook& book) {
+    const Engine engine(x);
+    const Tensor values = dense(x);
+    const furl::plan p = code_plan(x.numel(), bits);
+    const Tensor blob = new_blob(p, x);
+    check(engine.pack(p, values, book, blob));
+    return blob;
+  }
+
   static Tensor multiply(const Tensor& g, const Tensor& blob, std::int64_t bits,
                          const furl::codebook& book) {
     TORCH_CHECK(g.is_non_overlapping_and_dense(), "furl: g must have no gaps in memory");
     const Engine engine(g);
     const furl::plan p = code_plan(g.numel(), bits);
     check_blob(p, blob, g);
-    const Tensor out = at::empty_strided(g.sizes(), g.strides(), g.options());
+    const Tensor out = at::empty_like(g);
     check(engine.unpack_multiply(p, blob, book, g, out));
     return out;
   }

@@ -8,7 +8,7 @@ again from what is restored."""
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 from torch import Tensor
@@ -98,8 +98,7 @@ class Calls:
         self._call: Optional[Call] = None  # that is saving
         self._last: Callable[[], Optional[Call]] = lambda: None  # that has saved its output, while a graph has it
 
-    def noted(self, keep: Callable[[], Union[Saved, SavedView]], x: Tensor, operator: str,
-              argument: int) -> Union[Saved, SavedView]:
+    def noted(self, keep: Callable[[], SavedView], x: Tensor, operator: str, argument: int) -> SavedView:
         """What stands in the graph for x; keep() says what is kept of it. A call saves its mask, then q, k and v, then
         its output and its log-sums, which have no gradient, in any order; seeds and the like may come between."""
         try:
@@ -119,7 +118,7 @@ class Calls:
         if which == 0:
             call.finish(x.grad_fn)
             self._call, self._last = None, weakref.ref(call)
-        return SavedResult(x, kept.saved if isinstance(kept, SavedView) else kept, call, which)
+        return SavedResult(x, kept.saved, call, which)
 
 
 class SavedResult(SavedView):

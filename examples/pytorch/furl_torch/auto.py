@@ -20,8 +20,9 @@ from typing import Any, Callable, ContextManager, Iterable, Iterator, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from .contents import Content
 from .policy import Demand
-from .saved import Content, Saved
+from .saved import Saved
 
 WIDTHS = range(1, 9)  # bits that are tried
 MORE_BITS = 2  # of the second version: its squared error is a fourteenth of the first one's, or less
@@ -128,14 +129,14 @@ class Automatic:
         self._ordinals[where] += 1
         return self.bits.get(self._place, int(self.mean_bits))
 
-    def measure(self, context: ContextManager[object], loss_of_step: Callable[[], Tensor]) -> None:
+    def measure(self, context: ContextManager[object], loss_of_step: Callable[[], Tensor], relative: bool) -> None:
         """Chooses bits by the gradient of a step."""
         devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
         self.is_measuring = True
         try:
             with torch.random.fork_rng(devices), context:
                 loss = loss_of_step()
-            self._allocate(loss)
+            self._allocate(loss, relative)
         finally:
             self._probes = {}
             self.is_measuring = False
@@ -153,16 +154,21 @@ class Automatic:
         if probe.is_free:
             probe.try_on(x, keep)
 
-    def _allocate(self, loss: Tensor) -> None:
-        """New bits, by the gradients of the step."""
+    def _allocate(self, loss: Tensor, relative: bool) -> None:
+        """New bits, by the gradients of the step, each over its own root mean square if these are to be relative."""
         if not isinstance(loss, Tensor) or loss.grad_fn is None or loss.numel() != 1:
             raise ValueError("loss_of_step must return a tensor of one element that has a graph")
         probes = [probe for probe in self._probes.values() if probe.is_free]
         leaves = [leaf for leaf in leaves_of(loss) if leaf.is_floating_point()]
 
+        scales: list[Tensor] = []
+
         def gradients() -> list[Tensor]:
             found = torch.autograd.grad(loss, leaves, retain_graph=True, allow_unused=True) if leaves else ()
-            return [g if g.layout == torch.strided else g.to_dense() for g in found if g is not None]
+            dense = [g if g.layout == torch.strided else g.to_dense() for g in found if g is not None]
+            if relative and not scales:
+                scales.extend(root_mean_square_of(g) for g in dense)
+            return [g / s for g, s in zip(dense, scales)] if relative else dense
 
         first = gradients()
         square = total(map(square_of, first), loss)
@@ -200,6 +206,12 @@ def refuse_automatic(bits: Any) -> None:
 def square_of(x: Tensor) -> Tensor:
     """Its squared norm, on its device."""
     return torch.linalg.vector_norm(x.detach(), dtype=torch.float64).square()
+
+
+def root_mean_square_of(x: Tensor) -> Tensor:
+    """Of its elements, on its device; 1 where all are 0."""
+    square = square_of(x)
+    return (square / max(x.numel(), 1)).sqrt().where(square != 0, torch.ones_like(square))
 
 
 def total(terms: Iterable[Tensor], like: Tensor) -> Tensor:

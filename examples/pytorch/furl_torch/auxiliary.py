@@ -17,8 +17,9 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.nn.grad import conv2d_input, conv2d_weight
 
+from .codec import CODED
 from ._ops import ops
-from .stand_ins import CODED, Residual, Run, Signs, StandIn
+from .stand_ins import Residual, Run, Signs, StandIn
 
 __all__ = ["AuxConv2d", "AuxLinear", "Residual", "Run", "Signs", "convert", "learning_indicators"]
 

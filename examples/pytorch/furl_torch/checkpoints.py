@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 import weakref
 from contextlib import contextmanager, nullcontext
-from typing import Any, Callable, ContextManager, Iterator, Optional, Sequence, Union
+from typing import Any, Callable, ContextManager, Iterator, Optional, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -17,12 +17,12 @@ from torch.utils.checkpoint import get_device_states, set_device_states
 
 from ._ops import ops
 from .codec import is_skipping, skip
+from .contents import PARAMETER, SavedAsIs, SavedCast, save_as_is
 from .context import compress_saved, running
-from .noise import keys_recorded, keys_repeated
-from .saved import PARAMETER, Saved, SavedAsIs, SavedCast, SavedView, save_as_is
+from .graph import eagerly
+from .saved import SavedView
 
 OPERATOR = "furl::checkpoint"  # its line of the table says how inputs are kept
-Kept = Union[Saved, SavedView]
 Form = tuple[Optional[Sequence[int]], torch.dtype]  # a shape, None of a nested tensor
 
 _thread = threading.local()
@@ -56,10 +56,10 @@ class _Recorder(compress_saved):
         self.live = context.live
         if self._auto is not None and context._auto is not None:
             self._auto.bits = context._auto.bits
-        self.kept: list[Kept] = []
+        self.kept: list[SavedView] = []
         self.forms: list[Form] = []
 
-    def _pack(self, x: Tensor) -> Kept:
+    def _pack(self, x: Tensor) -> SavedView:
         kept = super()._pack(x)
         self.kept.append(kept)
         self.forms.append(_form_of(x))
@@ -99,17 +99,16 @@ class _Region:
         self._modules = self._context.modules()
         self._autocast = _autocast_of(tensors)
         self._generators = torch.get_rng_state(), get_device_states(*tensors)
-        self._keys: list[tuple[int, int]] = []
         # Leaves that have a gradient, as parameters have, are in the graph anyway.
         inputs = {id(x): _Input(self._context, x) for x in tensors if not (x.is_leaf and x.requires_grad)}
         self._leaves = [inputs.get(id(x), x) for x in leaves]
         self._forms: list[Form] = []  # of what was saved when it ran first
         self._parameters = [SavedAsIs(x, 0) for x in tensors if id(x) not in inputs]  # it was made from these
-        self._kept: dict[int, Kept] = {}  # what was saved when it ran again, until it is asked for
+        self._kept: dict[int, SavedView] = {}  # what was saved when it ran again, until it is asked for
 
     def run(self, args: Any, kwargs: Any) -> Any:
         """The first time."""
-        with keys_recorded(self._keys), saved_tensors_hooks(self._pack, self._unpack):
+        with saved_tensors_hooks(self._pack, self._unpack):
             return self._function(*args, **kwargs)
 
     def _pack(self, x: Tensor) -> int:
@@ -126,7 +125,7 @@ class _Region:
             self._kept = dict(enumerate(self._run_again()))
         return self._kept.pop(number).restore()
 
-    def _run_again(self) -> Sequence[Kept]:
+    def _run_again(self) -> Sequence[SavedView]:
         for parameter in self._parameters:
             parameter.restore()  # raises an error if somebody has modified it
         inputs = {x: x.restore() for x in dict.fromkeys(x for x in self._leaves if isinstance(x, _Input))}
@@ -135,7 +134,7 @@ class _Region:
         spare = _spare.setdefault(self._context, [])
         recorder = spare.pop() if spare else _Recorder(self._context)
         skipping = skip() if self._skips else nullcontext()
-        with self._as_before(), torch.enable_grad(), keys_repeated(self._keys), skipping, recorder:
+        with self._as_before(), torch.enable_grad(), skipping, recorder:
             recorder.enter_modules(self._modules)
             self._function(*args, **kwargs)
         kept, recorder.kept = recorder.kept, []
@@ -180,13 +179,7 @@ def _autocast_of(tensors: Sequence[Tensor]) -> Callable[[], ContextManager[Any]]
     return lambda: torch.autocast(device, dtype=dtype, enabled=enabled)
 
 
-def _eagerly(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, which the compiler does not look into."""
-    disable: Any = getattr(getattr(torch, "compiler", None), "disable", None)
-    return function if disable is None else disable(function)
-
-
-@_eagerly
+@eagerly
 def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """function(*args, **kwargs), which is run again in the backward pass rather than that what it saves is kept.
 

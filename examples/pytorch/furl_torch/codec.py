@@ -6,13 +6,18 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from typing import Any, Iterator, NamedTuple, Optional, Union
+from fnmatch import fnmatchcase
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Union
 
 import torch
 from torch import nn
 
 from . import policy
+from .modules_seen import ModuleWatch
 from ._ops import ops
+
+
+CODED = (torch.float32, torch.float16, torch.bfloat16)  # the dtypes of furl's operators
 
 
 class Codec(NamedTuple):
@@ -67,13 +72,6 @@ def check_bits(bits: Any) -> None:
         raise ValueError(f"bits is {bits!r}: must be an integer of 1 to 8")
 
 
-def checked_key(key: Union[type, str]) -> Union[type, str]:
-    """Of overrides."""
-    if not isinstance(key, (str, type)):
-        raise ValueError(f"overrides has the key {key!r}: must be a type, a pattern or the name of an operator")
-    return key
-
-
 def checked(codec: Override) -> Optional[Codec]:
     """The codec, if torch.ops.furl.compress would take it."""
     if codec is None:
@@ -91,3 +89,34 @@ def checked(codec: Override) -> Optional[Codec]:
         except RuntimeError as refused:
             raise ValueError(str(refused).splitlines()[0]) from None
     return codec
+
+
+class Overrides:
+    """Codecs in place of a context's."""
+
+    def __init__(self, given: Mapping[Union[type, str], Override], has_names: bool) -> None:
+        """has_names: whether the names of modules are known."""
+        self.operators: dict[str, Optional[Codec]] = {}
+        self._patterns: dict[str, Optional[Codec]] = {}
+        self._types: dict[type, Optional[Codec]] = {}
+        for key, codec in given.items():
+            if isinstance(key, type):
+                self._types[key] = checked(codec)
+            elif not isinstance(key, str):
+                raise ValueError(f"overrides has the key {key!r}: must be a type, a pattern or the name of an operator")
+            elif "::" in key:
+                self.operators[key] = checked(codec)
+            elif has_names:
+                self._patterns[key] = checked(codec)
+            else:
+                raise ValueError(f"overrides has the pattern {key!r}: names of modules need model=")
+
+    def of_modules(self, watch: ModuleWatch, otherwise: Optional[Codec]) -> Optional[Codec]:
+        """Of the innermost running module that has one."""
+        for module in reversed(watch.stack) if self._types or self._patterns else ():
+            name = watch.names.get(module, "")
+            found = [c for pattern, c in self._patterns.items() if fnmatchcase(name, pattern)] + [
+                self._types[t] for t in type(module).__mro__ if t in self._types]
+            if found:
+                return found[0]
+        return otherwise

@@ -19,12 +19,10 @@ from torch.futures import Future
 
 from . import policy
 from ._ops import ops
-from .codec import check_bits
+from .codec import CODED, check_bits
 from .noise import next_key
 
 __all__ = ["AllReduceState", "ReduceScatter", "all_reduce_hook", "compress_reduce_scatters"]
-
-CODED = (torch.float32, torch.float16, torch.bfloat16)  # the dtypes of furl's operators
 
 
 class _Codes:

@@ -6,30 +6,25 @@ from __future__ import annotations
 
 import threading
 import weakref
-from fnmatch import fnmatchcase
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from . import attention, graph, graph_blobs, policy, saved
+from . import attention, contents, graph, graph_blobs, policy
 from ._ops import ops
 from .auto import WIDTHS, Automatic, automatic
-from .codec import Codec, Override, checked, checked_key, is_skipping
+from .codec import Codec, Override, Overrides, checked, is_skipping
 from .meter import Count, LiveBytes, Stats
 from .modules_seen import ModuleWatch
-from .noise import next_key, start_graph_keys
+from .noise import start_graph_keys
 from .offload import HostMemory
-from .policy import Demand
+from .policy import AS_IS, EXACTLY, Demand
 from .saved import Saved, SavedSigns, SavedView
 
 BOUNDED_BITS = 8  # of outputs of softmax, sigmoid and tanh, whoever saves them
-AS_IS = Demand(policy.EXACT, [], 0)
-EXACTLY = Demand(policy.EXACT, [], 1)  # but packed, if it is zeros and one positive number
 MOST_DEMANDS = 10_000  # remembered; shapes may be endless
-LIMITS = {saved.BOUNDED: (0.0, 1.0), saved.SIGNED_BOUNDED: (-1.0, 1.0)}
-
 _thread = threading.local()
 
 def running() -> Optional["compress_saved"]:
@@ -77,15 +72,8 @@ class compress_saved(saved_tensors_hooks):
         self._codec = checked(Codec(fixed_bits, window, group))
         if not isinstance(min_elements, int) or min_elements < 0:
             raise ValueError(f"min_elements is {min_elements}: must be an integer of at least 0")
-        given = {checked_key(k): checked(c) for k, c in (overrides or {}).items()}
-        self._operators = {k: c for k, c in given.items() if isinstance(k, str) and "::" in k}
-        self._patterns = {k: c for k, c in given.items()
-                          if isinstance(k, str) and k not in self._operators}
-        self._types = {k: c for k, c in given.items() if not isinstance(k, str)}
-        if self._patterns and model is None:
-            raise ValueError(f"overrides has the pattern {next(iter(self._patterns))!r}: names of "
-                             "modules need model=")
-        self._table = {k: r for k, r in policy.TABLE.items() if k not in self._operators}
+        self._overrides = Overrides(overrides or {}, model is not None)
+        self._table = {k: r for k, r in policy.TABLE.items() if k not in self._overrides.operators}
         self._min_elements = min_elements
         self._watch = ModuleWatch(model)
         self._watch.on_change = self._choose
@@ -107,11 +95,13 @@ class compress_saved(saved_tensors_hooks):
         """Of what was saved since the context was last entered."""
         return self._stats
 
-    def measure(self, loss_of_step: Callable[[], Tensor]) -> None:
+    def measure(self, loss_of_step: Callable[[], Tensor], *, relative: bool = False) -> None:
         """With bits="auto": chooses the bits of every tensor anew, by what its error does to the gradient.
 
         loss_of_step: runs the forward pass of a step and returns its loss, a scalar. It is called once, in this
             context. What it saves takes about three times the bytes of other steps: its batch may be smaller.
+        relative: the gradient of each parameter is divided by its own root mean square before errors are added up.
+            For Adam and other optimizers that divide the size of a gradient away; not for SGD.
 
         To be called outside of the `with`, at the first step and then every few hundred. It runs a backward pass for
         each tensor that it can choose for. Gradients of parameters and torch's generators are left as they were;
@@ -122,7 +112,7 @@ class compress_saved(saved_tensors_hooks):
             raise RuntimeError(f"bits is {self.settings['bits']}: only a context with bits='auto' measures")
         if self.is_on:
             raise RuntimeError("this compress_saved is on: measure() is called outside of its `with`")
-        self._auto.measure(self, loss_of_step)
+        self._auto.measure(self, loss_of_step, relative)
 
     @property
     def is_on(self) -> bool:
@@ -149,7 +139,7 @@ class compress_saved(saved_tensors_hooks):
         _thread.contexts.remove(self)
         super().__exit__(*exception)
 
-    def keep(self, x: Tensor, operator: str) -> Union[Saved, SavedView]:
+    def keep(self, x: Tensor, operator: str) -> SavedView:
         """x, as this operator of the table wants it, whether the context is on or not."""
         return self._kept(x, [operator], 0)
 
@@ -175,29 +165,18 @@ class compress_saved(saved_tensors_hooks):
     def _restore(self, kept: Any) -> Tensor:
         traced = graph.traced_node()
         if traced is None:
-            return self._unpack(kept)
+            return kept.restore()
         recipe = self._recipes.pop(traced.node)
         return kept if recipe is None else graph_blobs.unpack(kept, traced.node.meta["val"], recipe)
 
     def _choose(self) -> None:
         """For the modules that are running now."""
-        self._current = self._codec
-        for module in reversed(self._watch.stack) if self._types or self._patterns else ():
-            found = self._override_of(module)
-            if found:
-                self._current = found[0]
-                break
+        self._current = self._overrides.of_modules(self._watch, self._codec)
         self._count = self._stats.modules.setdefault(self._watch.name(), Count())
         if self._auto is not None and not self._watch.stack:
             self._auto.start_pass()
 
-    def _override_of(self, module: nn.Module) -> list[Optional[Codec]]:
-        """One, or none."""
-        name = self._watch.names.get(module, "")
-        return ([c for pattern, c in self._patterns.items() if fnmatchcase(name, pattern)]
-                or [self._types[t] for t in type(module).__mro__ if t in self._types])[:1]
-
-    def _pack(self, x: Tensor) -> Union[Saved, SavedView]:
+    def _pack(self, x: Tensor) -> SavedView:
         operators, argument = ops.consumers(x)
         if not self._computes_again(operators):
             return self._kept(x, operators, argument)
@@ -207,30 +186,28 @@ class compress_saved(saved_tensors_hooks):
         """Whether it is fused attention, whose results are not kept."""
         return attention.is_computed_again(operators) and operators[0] in self._table and not self._passes()
 
-    def _kept(self, x: Tensor, operators: Sequence[str], argument: int) -> Union[Saved, SavedView]:
+    def _kept(self, x: Tensor, operators: Sequence[str], argument: int) -> SavedView:
         action, number = ops.inspect(x, self._min_elements)
-        if action == saved.CONSTANT and self._watch.holds(x):
-            action = saved.PARAMETER
+        if action == contents.CONSTANT and self._watch.holds(x):
+            action = contents.PARAMETER
         demand = self._demand(x, action, operators, argument)
         key = number, 0
-        if number and action in (saved.CONSTANT, saved.MASK) and demand is not AS_IS:
+        if number and action in (contents.CONSTANT, contents.MASK) and demand is not AS_IS:
             key = number, ops.hash_elements(x)  # numpy writes without a new version
         kept = self._known.get(key) if number else None
         if kept is None:
-            kept = Saved(x if number else None, *self._keep(x, action, demand), self.live)
-            if action != saved.PARAMETER:
+            kept = Saved(*self._keep(x, action, demand), self.live)
+            if action != contents.PARAMETER:
                 if number:
                     self._known[key] = kept
-                kept.count_in(self._stats, self._count, saved.tensor_bytes(x))
+                kept.count_in(self._stats, self._count, contents.tensor_bytes(x))
         else:
             joined = kept.demand.joined(demand)
             if joined != kept.demand:
                 kept.replace(*self._keep(x, action, joined))
         if self._auto is not None and self._auto.is_measuring:
             self._probe(self._auto, kept, x, action, operators, argument, demand)
-        if number and demand.signs:
-            return SavedSigns(x, kept)
-        return kept if not number or (kept.size, kept.stride) == (x.shape, x.stride()) else SavedView(x, kept)
+        return (SavedSigns if demand.signs else SavedView)(x if number else None, kept)
 
     def _probe(self, auto: Automatic, kept: Saved, x: Tensor, action: int, operators: Sequence[str], argument: int,
                demand: Demand) -> None:
@@ -238,7 +215,7 @@ class compress_saved(saved_tensors_hooks):
         least probabilities, which do no harm. Nor if it is kept exactly: it may be zeros and one positive number."""
         codec = self._current
         demands = [demand] * len(WIDTHS)
-        is_free = (codec is not None and codec is self._codec and action != saved.MASK and demand.classes is None
+        is_free = (codec is not None and codec is self._codec and action != contents.MASK and demand.classes is None
                    and 0 < demand.bits < policy.EXACT and kept.demand.bits < policy.EXACT)
         if codec is not None and is_free:
             demands = [self._demand_by(operators, argument, x, action, codec._replace(bits=b)) for b in WIDTHS]
@@ -253,13 +230,15 @@ class compress_saved(saved_tensors_hooks):
         if argument == policy.OUTPUT and x.is_floating_point() and self._computes_again(operators):
             return attention.NOT_KEPT
         codec = self._current
-        if codec is None or action < saved.VALUES or self._passes():
+        if codec is None or is_skipping():
             return AS_IS
+        if action < contents.VALUES:
+            return EXACTLY
         if self._auto is not None and codec is self._codec:
             codec = codec._replace(bits=self._auto.bits_at(self._watch.stack, operators, argument))
-        if action == saved.MASK:
-            return policy.Demand(1, [], codec.group)
-        if action == saved.LOGARITHMS:  # depends on more than the names
+        if action == contents.MASK:
+            return Demand(1, [], codec.group)
+        if action == contents.LOGARITHMS:  # depends on more than the names
             return self._demand_by(operators, argument, x, action, codec)
         case = tuple(operators), argument, action, codec, x.shape, x.stride()
         demand = self._demands.get(case)
@@ -275,13 +254,14 @@ class compress_saved(saved_tensors_hooks):
             graph.warn_of_no_hooks()
             return AS_IS
         need = policy.need_of(self._table, operators, argument)
-        if action == saved.CONSTANT and not policy.is_input(operators, argument):
+        if action == contents.CONSTANT and not policy.is_input(operators, argument):
             return EXACTLY
-        if (action == saved.LOGARITHMS) != need.exponentials and need.bits > 0:
+        if (action == contents.LOGARITHMS) != need.exponentials and need.bits > 0:
             need = policy.Need(policy.EXACT)
-        for name in operators if self._operators else ():
-            if name in self._operators:
-                codec, need = self._operators[name], policy.Need()
+        given = self._overrides.operators
+        for name in operators if given else ():
+            if name in given:
+                codec, need = given[name], policy.Need()
                 break
             if name in self._table:  # an inner operator's line comes first
                 break
@@ -291,43 +271,15 @@ class compress_saved(saved_tensors_hooks):
             dimension = ops.operator_settings()  # none where another operator inside it is saving
             return (policy.demand_of_logarithms(need, x, dimension[0], codec.bits, codec.group)
                     if len(dimension) == 1 else AS_IS)
-        if action in LIMITS:
+        if action in contents.LIMITS:
             need = need._replace(bits=max(need.bits, BOUNDED_BITS))
         demand = policy.demand_of(need, x, codec.bits, codec.window_of(x.dim()), codec.group,
-                                  normalises=action != saved.POSITIVES)
+                                  normalises=action != contents.POSITIVES)
         return demand._replace(signs=policy.reads_signs(operators))
 
-    def _keep(self, x: Tensor, action: int, demand: Demand) -> tuple[saved.Content, Demand]:
+    def _keep(self, x: Tensor, action: int, demand: Demand) -> tuple[contents.Content, Demand]:
         """What to keep, and the demand that it satisfies."""
-        content, demand = self._content(x, action, demand)
-        if self._host is not None and isinstance(content, saved.SavedBlob):
+        content, demand = contents.content_of(x, action, demand)
+        if self._host is not None and isinstance(content, contents.SavedBlob):
             content.send_to(self._host)
         return content, demand
-
-    def _content(self, x: Tensor, action: int, demand: Demand) -> tuple[saved.Content, Demand]:
-        if action == saved.KEEP and x.dtype == torch.int64 and not self._passes():
-            packed = saved.save_indices(x)
-            if packed is not None:
-                return packed, AS_IS  # exact
-        if action == saved.CONSTANT and demand is not AS_IS:
-            packed = saved.save_two_values(x)
-            if packed is not None:
-                return packed, AS_IS  # exact
-        if demand.bits == policy.EXACT:
-            return saved.save_as_is(x, action), demand
-        if action == saved.MASK:
-            return saved.save_mask(x), demand
-        if demand.bits == policy.SHAPE:
-            return saved.save_shape(x), demand
-        if demand.classes is not None:
-            return saved.save_logarithms(x, demand, next_key()), demand
-        if demand.token:
-            return saved.save_tokens(x, demand, next_key(), LIMITS.get(action)), demand
-        if demand.bits == policy.SIGNS:
-            return saved.save_signs(x), demand
-        return saved.save_values(x, demand, next_key(), action == saved.POSITIVES,
-                                 LIMITS.get(action)), demand
-
-    @staticmethod
-    def _unpack(kept: Union[Saved, SavedView]) -> Tensor:
-        return kept.restore()

@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils._pytree import tree_map
 
-from . import saved
+from . import contents
 from ._ops import ops
 from .codec import Codec
 from .context import compress_saved
+from .saved import Saved, SavedView
 
 NONE = "none"  # in place of a codec's name
 CODECS: dict[str, Codec] = {
@@ -44,26 +45,25 @@ class _Planner(compress_saved):
 
     def __init__(self, codec: Codec, model: nn.Module, **settings: Any) -> None:
         super().__init__(codec.bits, codec.window, group=codec.group, model=model, **settings)
-        self.notes: list[tuple[str, str, Tensor, saved.Saved]] = []
+        self.notes: list[tuple[str, str, Tensor, Saved]] = []
         self._is_parameter = False
 
-    def _pack(self, x: Tensor) -> Any:
+    def _pack(self, x: Tensor) -> SavedView:
         packed = super()._pack(x)
         if not self._is_parameter:
             operators: list[str] = ops.consumers(x)[0] or ["outside operators"]
-            kept = packed.saved if isinstance(packed, saved.SavedView) else packed
-            self.notes.append((operators[0], self._watch.name(), x, kept))
+            self.notes.append((operators[0], self._watch.name(), x, packed.saved))
         return packed
 
     def _demand(self, x: Tensor, action: int, operators: Sequence[str], argument: int) -> Any:
-        self._is_parameter = action == saved.PARAMETER
+        self._is_parameter = action == contents.PARAMETER
         return super()._demand(x, action, operators, argument)
 
     def tensors(self) -> list[PlannedTensor]:
         """All of them, in the order in which they are saved."""
         numbers: dict[int, int] = {}
         return [PlannedTensor(operator, module, x.shape, x.dtype, numbers.setdefault(id(kept), len(numbers)),
-                              saved.tensor_bytes(x), kept.num_bytes) for operator, module, x, kept in self.notes]
+                              contents.tensor_bytes(x), kept.num_bytes) for operator, module, x, kept in self.notes]
 
 
 @dataclass
@@ -237,8 +237,8 @@ def estimate(model: nn.Module, *inputs: Any, named_inputs: Optional[Mapping[str,
     for name, codec in codecs.items():
         plans[name], plans[NONE] = step.plan(codec)
     plans = {NONE: plans.pop(NONE), **plans}
-    trained = sum(saved.tensor_bytes(p) for p in model.parameters() if p.requires_grad)
-    state = sum(saved.tensor_bytes(t) for t in [*model.parameters(), *model.buffers()])
+    trained = sum(contents.tensor_bytes(p) for p in model.parameters() if p.requires_grad)
+    state = sum(contents.tensor_bytes(t) for t in [*model.parameters(), *model.buffers()])
     model_bytes = state + trained * (1 + optimizer_states)
     if memory is not None:
         any_codec = next(iter(codecs.values()))

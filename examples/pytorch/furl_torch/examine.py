@@ -25,16 +25,17 @@ import gc
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Callable, ContextManager, NamedTuple, Optional, Sequence, Union
+from typing import Callable, ContextManager, NamedTuple, Optional, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from . import policy, saved
+from . import contents, policy
 from ._ops import ops
-from .context import AS_IS, compress_saved
+from .context import compress_saved
 from .meter import Count
-from .policy import Demand
+from .policy import AS_IS, Demand
+from .saved import Saved, SavedView
 from .subjects import Draw, Loss, Wanted, setting, subject_of
 
 SEED = 1  # of the step that is examined
@@ -54,7 +55,7 @@ class Note:
 
     operator: str
     asked: Demand      # by this operator
-    kept: saved.Saved  # as all operators together ask that save the tensor
+    kept: Saved  # as all operators together ask that save the tensor
     before: int        # bytes; 0 for parameters, which are not counted
 
 
@@ -79,17 +80,16 @@ class Observer(compress_saved):
         self._asked = AS_IS
         self._is_parameter = False
 
-    def _pack(self, x: Tensor) -> Union[saved.Saved, saved.SavedView]:
+    def _pack(self, x: Tensor) -> SavedView:
         if self._plan is not None:
             self._known.clear()  # the plan has joined the demands of all operators already
         packed = super()._pack(x)
-        kept = packed.saved if isinstance(packed, saved.SavedView) else packed
-        before = 0 if self._is_parameter else saved.tensor_bytes(x)
-        self.notes.append(Note(self._operator(x), self._asked, kept, before))
+        before = 0 if self._is_parameter else contents.tensor_bytes(x)
+        self.notes.append(Note(self._operator(x), self._asked, packed.saved, before))
         return packed
 
     def _demand(self, x: Tensor, action: int, operators: Sequence[str], argument: int) -> Demand:
-        self._is_parameter = action == saved.PARAMETER
+        self._is_parameter = action == contents.PARAMETER
         asked = super()._demand(x, action, operators, argument)
         self._asked = asked if self._plan is None else self._plan[len(self.notes)]
         return self._asked
@@ -169,10 +169,10 @@ def memory_of(loss: Loss, device: torch.device, bits: int) -> Memory:
                   context.live.backward_peak)
 
 
-def describe(kept: saved.Saved) -> str:
+def describe(kept: Saved) -> str:
     """As what a tensor is kept, in words."""
     bits, window, group = kept.demand[:3]
-    if isinstance(kept.content, saved.SavedAsIs):
+    if isinstance(kept.content, contents.SavedAsIs):
         return "as it is"
     if kept.content.dtype == torch.bool:
         return "1 bit, exact"
@@ -183,7 +183,7 @@ def describe(kept: saved.Saved) -> str:
     means = f", means of {' x '.join(str(w) for w in window[2:])}" if window else ""
     if group != policy.ROTATED:
         return f"{bits} bits in groups of {group}{means}"
-    if isinstance(kept.content, saved.SavedBlob) and kept.content.has_mask:
+    if isinstance(kept.content, contents.SavedBlob) and kept.content.has_mask:
         means = ", mean of positives"
     return f"{bits} bits rotated{', normalised' if kept.demand.token else means}"
 

@@ -12,18 +12,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .contents import laid_out
+from .graph import eagerly
 from .losses import cross_entropy
 from .noise import next_key, operator_key
 from ._ops import ops
+from .policy import GROUP
 
 __all__ = ["activity_penalty", "cross_entropy", "dropout", "gelu", "max_pool2d", "relu"]
-
-
-def _like(g: Tensor, strides: Sequence[int]) -> Tensor:
-    """The gradient, in the memory order of what it is the gradient of."""
-    if list(g.stride()) == list(strides):
-        return g
-    return torch.empty_strided(g.shape, strides, dtype=g.dtype, device=g.device).copy_(g)
 
 
 def _is_batched(g: Tensor) -> bool:
@@ -45,7 +41,7 @@ class _Relu(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> Tensor:
         mask, = ctx.saved_tensors
-        return ops.relu_backward(_like(g, ctx.strides), mask)
+        return ops.relu_backward(laid_out(g, ctx.strides), mask)
 
 
 class _Gelu(torch.autograd.Function):
@@ -60,7 +56,7 @@ class _Gelu(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
         codes, = ctx.saved_tensors
-        return ops.gelu_backward(_like(g, ctx.strides), codes, ctx.bits), None
+        return ops.gelu_backward(laid_out(g, ctx.strides), codes, ctx.bits), None
 
 
 class _Dropout(torch.autograd.Function):
@@ -75,7 +71,7 @@ class _Dropout(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
-        return ops.dropout(_like(g, ctx.strides), ctx.p, *ctx.key), None
+        return ops.dropout(laid_out(g, ctx.strides), ctx.p, *ctx.key), None
 
 
 class _MaxPool2d(torch.autograd.Function):
@@ -99,7 +95,7 @@ class _ActivityPenalty(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, strength: float, bits: int) -> Tensor:
         ctx.bits = bits
         ctx.strides = ops.dense_stride(x)
-        ctx.save_for_backward(ops.compress(x * strength, bits, [], 256, *next_key()))
+        ctx.save_for_backward(ops.compress(x * strength, bits, [], GROUP, *next_key()))
         return x.view_as(x)
 
     @staticmethod
@@ -107,9 +103,9 @@ class _ActivityPenalty(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
         blob, = ctx.saved_tensors
         if _is_batched(g):
-            return g + ops.decompress(blob, g.shape, ctx.strides, g.dtype, ctx.bits, [], 256), None, None
+            return g + ops.decompress(blob, g.shape, ctx.strides, g.dtype, ctx.bits, [], GROUP), None, None
         sum_of_both = torch.empty_strided(g.shape, ctx.strides, dtype=g.dtype, device=g.device)
-        ops.decompress_add_(sum_of_both.copy_(g), blob, ctx.bits, [], 256)
+        ops.decompress_add_(sum_of_both.copy_(g), blob, ctx.bits, [], GROUP)
         return sum_of_both, None, None
 
 
@@ -123,9 +119,10 @@ def gelu(x: Tensor, bits: int = 3) -> Tensor:
     return _Gelu.apply(x, bits)
 
 
+@eagerly  # a graph would have its key for good
 def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     """Zeroes elements with probability p, a multiple of 2**-16, and scales the others; keeps nothing
-    but a key. It draws from furl's random stream, not from torch's."""
+    but a key, which it draws from torch's generator of the CPU, whatever the device."""
     if not 0 <= p <= 1:
         raise ValueError(f"p is {p}: must be 0 to 1")
     return _Dropout.apply(x, p) if training and p > 0 else x

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from . import places, policy
+from .codec import CODED
 from .places import Dimension
 from .policy import Demand, Need
 
@@ -44,11 +45,11 @@ _BACKWARD: dict[str, tuple[str, dict[int, int]]] = {
     "nll_loss_backward": ("aten::nll_loss_forward", {1: 0}),
     "max_pool2d_with_indices_backward": ("aten::max_pool2d_with_indices", {1: 0}),
     # Nothing is computed again in graphs.
-    "_scaled_dot_product_flash_attention_for_cpu_backward": ("aten::attention with dropout", _ATTENTION),
-    "_scaled_dot_product_flash_attention_backward": ("aten::attention with dropout", _ATTENTION),
-    "_scaled_dot_product_cudnn_attention_backward": ("aten::attention with dropout", _ATTENTION),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": ("aten::attention with kept results", _ATTENTION),
+    "_scaled_dot_product_flash_attention_backward": ("aten::attention with kept results", _ATTENTION),
+    "_scaled_dot_product_cudnn_attention_backward": ("aten::attention with kept results", _ATTENTION),
     "_scaled_dot_product_efficient_attention_backward": (
-        "aten::attention with dropout", {1: 0, 2: 1, 3: 2, 5: policy.OUTPUT}),
+        "aten::attention with kept results", {1: 0, 2: 1, 3: 2, 5: policy.OUTPUT}),
 }
 _STATISTICS = {"rsqrt", "sqrt", "reciprocal", "mean", "amax", "amin", "logsumexp"}
 _POINTWISE = Need(tokens=True)
@@ -81,6 +82,12 @@ class Hook(fx.GraphModule):
         return self.run(x)
 
 
+def eagerly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, which the compiler does not look into."""
+    disable: Any = getattr(getattr(torch, "compiler", None), "disable", None)
+    return function if disable is None else disable(function)
+
+
 def traced_node() -> Optional["Traced"]:
     """What is being traced, if the compiler called the hook."""
     state = _tracing() if CAN_TRACE else None
@@ -89,7 +96,8 @@ def traced_node() -> Optional["Traced"]:
 
 def warn_of_no_hooks() -> None:
     """A compiled function saves a tensor that its hooks were not compiled for. It passes."""
-    warnings.warn(f"torch {torch.__version__} has not compiled the hooks: what compiled functions save is kept as it is")
+    warnings.warn(f"torch {torch.__version__} has not compiled the hooks: what compiled functions save is kept as it "
+                  "is")
 
 
 class Traced(NamedTuple):
@@ -201,7 +209,7 @@ class Recipe(NamedTuple):
 
 def recipe_of(traced: Traced, x: Tensor, codec: Any, min_elements: int) -> Optional[Recipe]:
     """None for what passes."""
-    is_value = x.dtype in (torch.float32, torch.float16, torch.bfloat16)
+    is_value = x.dtype in CODED
     now = stand_in(x)
     pooling = _pooling(traced.node) if x.dtype in (torch.int64, torch.int8) else None
     bits = places.bits_of(pooling) if pooling else None
@@ -233,7 +241,8 @@ def recipe_of(traced: Traced, x: Tensor, codec: Any, min_elements: int) -> Optio
     if demand.bits == policy.EXACT:
         return None
     signs = signs and demand.bits > 0
-    group = demand.group or policy.GROUP if signs else demand.group  # which clamp what is restored: a bias, where it is rotated
+    # Signs clamp what is restored: a bias, where it is rotated.
+    group = demand.group or policy.GROUP if signs else demand.group
     return Recipe(demand._replace(by_rows=False, group=group), signs, limits, largest=largest)
 
 

@@ -12,9 +12,8 @@ from torch.autograd.function import once_differentiable
 
 from ._ops import ops
 from .noise import next_key
-from .policy import MANY_CLASSES
+from .policy import GROUP, MANY_CLASSES
 
-GROUP = 256
 FEW_CLASSES_BITS = 8  # of fewer than MANY_CLASSES, where rows share a group
 
 

@@ -1,14 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The furl authors
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of the random streams. They are furl's own: torch's generators are never drawn from."""
+"""Keys of the random streams. Those of noise are furl's own: it never draws from torch's generators."""
 
 from __future__ import annotations
 
 import itertools
-import threading
-from contextlib import contextmanager
 from numbers import Integral
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator
 
 from torch import distributed
 
@@ -20,9 +18,6 @@ GRAPH_KEYS = 2**62  # the first of compiled graphs
 _seed = 0
 _offsets: Iterator[int] = itertools.count()
 _graph_sequence: tuple[int, ...] = ()
-_thread = threading.local()
-
-Keys = List[Tuple[int, int]]
 
 
 def manual_seed(seed: int) -> None:
@@ -42,38 +37,9 @@ def next_key() -> tuple[int, int]:
 
 
 def operator_key() -> tuple[int, int]:
-    """For an operator whose result depends on it: as next_key, but when a checkpoint runs again the same as before."""
-    tapes: list[tuple[Keys, Optional[Iterator[tuple[int, int]]]]] = getattr(_thread, "tapes", [])
-    last = max((i for i, (_, repeats) in enumerate(tapes) if repeats is not None), default=-1)
-    repeats = tapes[last][1] if last >= 0 else None
-    key = next_key() if repeats is None else next(repeats)
-    for keys, _ in tapes[last + 1:]:
-        keys.append(key)
-    return key
-
-
-@contextmanager
-def keys_recorded(keys: Keys) -> Iterator[None]:
-    """Appends those that operators draw meanwhile."""
-    with _tape(keys, None):
-        yield
-
-
-@contextmanager
-def keys_repeated(keys: Keys) -> Iterator[None]:
-    """Gives operators these."""
-    with _tape(keys, iter(keys)):
-        yield
-
-
-@contextmanager
-def _tape(keys: Keys, repeats: Optional[Iterator[tuple[int, int]]]) -> Iterator[None]:
-    before = getattr(_thread, "tapes", [])
-    _thread.tapes = [*before, (keys, repeats)]
-    try:
-        yield
-    finally:
-        _thread.tapes = before
+    """For an operator whose result depends on it: drawn from torch's generator, as torch's own operator would draw, so
+    that a checkpoint, which sets the generator back, has the same result when it runs again."""
+    return ops.draw_number(), _rank() * KEYS_OF_A_RANK
 
 
 def _rank() -> int:

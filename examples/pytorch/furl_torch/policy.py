@@ -30,8 +30,8 @@ ROTATED = 0  # in place of a group's size: rotated codes, whose error is that of
 ROTATED_POSITIVES = -1  # likewise: those of the output of a ReLU, with the mask and the mean of what is above 0
 MOST_ROTATED_BITS = 4
 GROUP = 256  # of values that share a minimum and a step, where codes are not rotated
-# At least, of what norms of tokens save. Trained ones (BERT) have an error of .7 at 2 bits and .3 at 3, and with rotated
-# codes of normalised tokens .38 at 2.
+# At least, of what norms of tokens save. Trained ones (BERT) have an error of .7 at 2 bits and .3 at 3, and with
+# rotated codes of normalised tokens .38 at 2.
 TOKEN_BITS = 3
 NORMALISED_WIDTH = 128  # of a token at least: its mean and deviation take 64 bits
 LAST_GROUP_BITS = 8  # where no group ends with the token
@@ -62,7 +62,7 @@ TABLE: dict[str, Rule] = {
     "aten::_scaled_dot_product_flash_attention": _ATTENTION,
     "aten::_scaled_dot_product_efficient_attention": _ATTENTION,
     "aten::_scaled_dot_product_cudnn_attention": _ATTENTION,
-    "aten::attention with dropout": _KEPT_ATTENTION,  # which elements it drops cannot be asked for again
+    "aten::attention with kept results": _KEPT_ATTENTION,  # which elements it drops cannot be asked for again
     # One token with 50 times the norm of the others, as transformers have them, must not set their scale.
     "aten::native_layer_norm": _TOKENS,
     "aten::_fused_rms_norm": _TOKENS,
@@ -92,8 +92,8 @@ TABLE: dict[str, Rule] = {
     "aten::elu_": Need(4),
     # Their slope jumps, so that values near the edge are taken for others: .70, .69 (hardtanh) and .63, .86 (abs)
     # at 2 bits, .95, .30 and .90, .45 at 4, 1.00, .08 and 1.00, .10 at 8.
-    **_all(Need(8), "hardtanh hardtanh_ hardsigmoid hardsigmoid_ hardshrink softshrink threshold threshold_ _prelu_kernel "
-           "prelu clamp clamp_min clamp_max abs maximum minimum smooth_l1_loss huber_loss"),
+    **_all(Need(8), "hardtanh hardtanh_ hardsigmoid hardsigmoid_ hardshrink softshrink threshold threshold_ "
+           "_prelu_kernel prelu clamp clamp_min clamp_max abs maximum minimum smooth_l1_loss huber_loss"),
     # Products of what is saved: 8 bits are within a hundredth of it, and a restored value stays in its range.
     "aten::_softmax": Need(8),
     "aten::_safe_softmax": Need(8),  # of attention that is not fused
@@ -111,14 +111,14 @@ TABLE: dict[str, Rule] = {
     "aten::logsumexp": Need(EXACT),
     "aten::logcumsumexp": Need(EXACT),
     # They find their maximum again by comparing for equality.
-    **_all(Need(EXACT), "amax amin max min median nanmedian aminmax _aminmax scatter_reduce scatter_reduce_ index_reduce "
-           "index_reduce_ segment_reduce dist _cdist_forward _euclidean_dist _pdist_forward"),
+    **_all(Need(EXACT), "amax amin max min median nanmedian aminmax _aminmax scatter_reduce scatter_reduce_ "
+           "index_reduce index_reduce_ segment_reduce dist _cdist_forward _euclidean_dist _pdist_forward"),
     "aten::norm of another power": Need(EXACT),
     # Linear in their input, and divided by their output.
     **_all({OUTPUT: Need(EXACT)}, "norm linalg_vector_norm std"),
     # Singular somewhere in what they saved, or products of quotients by it.
-    **_all(Need(EXACT), "acos acosh asin atanh erfinv logit xlogy special_xlog1py special_entr special_log_ndtr digamma "
-           "polygamma lgamma mvlgamma igamma igammac addcdiv hypot atan2 copysign prod cumprod _ctc_loss"),
+    **_all(Need(EXACT), "acos acosh asin atanh erfinv logit xlogy special_xlog1py special_entr special_log_ndtr "
+           "digamma polygamma lgamma mvlgamma igamma igammac addcdiv hypot atan2 copysign prod cumprod _ctc_loss"),
     "aten::pow of a fraction": Need(EXACT),
     # Their grid says which pixels there are.
     **_all({1: Need(EXACT)}, "grid_sampler_2d grid_sampler_3d cudnn_grid_sampler"),
@@ -187,6 +187,10 @@ class Demand(NamedTuple):
             return Demand(max(more.bits, LAST_GROUP_BITS), [], group or GROUP, by_rows, signs=signs)
         return Demand(more.bits, more.window if less.window and not token else [], group, by_rows, more.classes, signs,
                       token if group == ROTATED else 0)
+
+
+AS_IS = Demand(EXACT, [], 0)
+EXACTLY = Demand(EXACT, [], 1)  # but packed, if it is indices of max pooling, or zeros and one positive number
 
 
 def rule_of(table: Mapping[str, Rule], name: str) -> Optional[Rule]:

@@ -4,117 +4,27 @@
 
 from __future__ import annotations
 
-from typing import Callable, Optional, Sequence, Union
+from typing import Optional
 
 import torch
 from torch import Tensor
 
-from . import places, policy
+from .contents import Content, SavedAsIs, SavedBlob, dense_stride
 from .meter import Count, LiveBytes, Stats
-from .offload import HostMemory, Parcel
-from ._ops import KEY_BYTES, TILE, ops
+from ._ops import ops
 from .policy import Demand
-
-# What the operator `inspect` says may be done with a tensor.
-(KEEP, COPY, PARAMETER, VALUES, POSITIVES, BOUNDED, MASK, CONSTANT, SIGNED_BOUNDED,
- LOGARITHMS) = range(10)
-
-
-LEAST_VARIANCE = 1e-24  # of a token, and 1 over the largest: so that deviations can be divided by
-
-
-class SavedAsIs:
-    """A tensor that passed through. Torch leaves it to hooks to see that nobody modified it."""
-
-    __slots__ = ("tensor", "version", "num_bytes")
-
-    def __init__(self, tensor: Tensor, num_bytes: int) -> None:
-        self.tensor = tensor.detach()  # not the tensor itself: its graph would hold itself
-        self.version = tensor._version
-        self.num_bytes = num_bytes
-
-    def restore(self) -> Tensor:
-        """The tensor itself."""
-        if self.tensor._version != self.version:
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an "
-                f"inplace operation: a {self.tensor.dtype} tensor of shape "
-                f"{list(self.tensor.shape)} is at version {self.tensor._version}; expected version "
-                f"{self.version}")
-        return self.tensor
-
-
-class SavedCast:
-    """A copy of a parameter in another dtype, as autocast makes them: it is cast again."""
-
-    __slots__ = ("parameter", "size", "stride", "dtype")
-    num_bytes = 0
-
-    def __init__(self, x: Tensor, parameter: Tensor) -> None:
-        self.parameter = SavedAsIs(parameter, 0)
-        self.size, self.stride, self.dtype = x.shape, x.stride(), x.dtype
-
-    def restore(self) -> Tensor:
-        """The same copy, made anew."""
-        return self.parameter.restore().to(self.dtype).as_strided(self.size, self.stride)
-
-
-class SavedBlob:
-    """A tensor that `unpack` makes of a blob, and of what else is kept with it."""
-
-    __slots__ = ("_tensors", "_parcel", "_signs", "has_mask", "device", "size", "stride", "dtype", "num_bytes",
-                 "unpack")
-
-    def __init__(self, x: Tensor, tensors: Sequence[Tensor], unpack: Callable[..., Tensor],
-                 signs: Optional[int] = None, has_mask: bool = False) -> None:
-        """unpack: of this and the tensors. signs: which of them is a mask of what is above 0. has_mask: whether the
-        blob, which is the first, has one in it."""
-        self._tensors = tensors
-        self._parcel: Optional[Parcel] = None
-        self.num_bytes = sum(tensor_bytes(t) for t in tensors)
-        self._signs = signs
-        self.has_mask = has_mask
-        self.device = x.device
-        self.size = x.shape
-        self.stride = dense_stride(x)
-        self.dtype = x.dtype
-        self.unpack = unpack
-
-    def send_to(self, memory: HostMemory) -> None:
-        """Keeps it there."""
-        if self.num_bytes > 0:
-            self._parcel, self._tensors = memory.send(self._tensors), ()
-
-    def restore(self) -> Tensor:
-        """A tensor of the same shape, strides and dtype, made anew."""
-        return self.unpack(self, *self._fetched())
-
-    def signs(self) -> Optional[Tensor]:
-        """A mask of what is above 0, if it has one."""
-        if self.has_mask:
-            return _mask_in(self._fetched()[0], self.size.numel())
-        return None if self._signs is None else self._fetched()[self._signs]
-
-    def _fetched(self) -> Sequence[Tensor]:
-        return self._tensors if self._parcel is None else self._parcel.fetch()
-
-
-Content = Union[SavedAsIs, SavedCast, SavedBlob]
 
 
 class Saved:
-    """What stands in the graphs of all operators that saved one tensor. It holds neither the tensor nor its
-    graph, can be restored any number of times, and counts its bytes as long as it lives. An operator
-    that needs more than those before it makes it keep more, for all of them."""
+    """One tensor, for all operators that saved it. It holds neither the tensor nor its graph, can be restored any
+    number of times, and counts its bytes as long as it lives. An operator that needs more than those before it makes
+    it keep more, for all of them."""
 
-    __slots__ = ("content", "demand", "size", "stride", "_live", "_counts", "__weakref__")
+    __slots__ = ("content", "demand", "_live", "_counts", "__weakref__")
 
-    def __init__(self, x: Optional[Tensor], content: Content, demand: Demand, live: LiveBytes) -> None:
-        """x: the tensor, if others may be saved that lie in its memory."""
+    def __init__(self, content: Content, demand: Demand, live: LiveBytes) -> None:
         self.content = content
         self.demand = demand
-        self.size: Sequence[int] = () if x is None else x.shape
-        self.stride: Sequence[int] = () if x is None else x.stride()
         self._live = live
         self._counts: Optional[tuple[Stats, Count]] = None
         live.add(content.num_bytes)
@@ -148,14 +58,7 @@ class Saved:
                 stats.kept.add(content.num_bytes, content.num_bytes)
 
     def restore(self) -> Tensor:
-        """The tensor, as autograd wants it: of its shape, strides and dtype, without a graph."""
-        return self._restored() if self.size == () else self.restore_as(self.size, self.stride)
-
-    def restore_as(self, size: Sequence[int], stride: Sequence[int]) -> Tensor:
-        """In another shape, which may be that of the tensor that first lay in this memory."""
-        return _in_shape(self._restored(), size, stride)
-
-    def _restored(self) -> Tensor:
+        """The tensor, in the shape in which it was saved first, without a graph."""
         y = self.content.restore()
         return y if isinstance(self.content, SavedAsIs) else self.seen(y)
 
@@ -169,17 +72,26 @@ class Saved:
 
 
 class SavedView:
-    """What stands in a graph for a tensor whose memory another has saved in another shape."""
+    """What stands in a graph for a tensor: another may have saved its memory, in another shape."""
 
-    __slots__ = ("saved", "size", "stride")
+    __slots__ = ("saved", "_form")
 
-    def __init__(self, x: Tensor, saved: Saved) -> None:
+    def __init__(self, x: Optional[Tensor], saved: Saved) -> None:
+        """x: the tensor; None if it has no memory that others could save, nor strides."""
         self.saved = saved
-        self.size, self.stride = x.shape, x.stride()
+        self._form = None if x is None else (x.shape, x.stride())
 
     def restore(self) -> Tensor:
-        """As Saved.restore."""
-        return self.saved.restore_as(self.size, self.stride)
+        """The tensor, as autograd wants it: of its shape, strides and dtype, without a graph."""
+        return self._formed(self.saved.restore())
+
+    def _formed(self, y: Tensor) -> Tensor:
+        """The elements of y, in the order of their memory, in the tensor's shape."""
+        if self._form is None or self._form == (y.shape, y.stride()):
+            return y
+        size, stride = self._form
+        has_gaps = dense_stride(torch.empty_strided(size, stride, device="meta")) != stride
+        return y if has_gaps else y.as_strided(size, stride, y.storage_offset())
 
 
 class SavedSigns(SavedView):
@@ -196,157 +108,4 @@ class SavedSigns(SavedView):
         if signs is None:
             return super().restore()
         y = ops.unpack_levels(signs, content.size, content.stride, content.dtype, 1.0)
-        return _in_shape(self.saved.seen(y), self.size, self.stride)
-
-
-def _in_shape(y: Tensor, size: Sequence[int], stride: Sequence[int]) -> Tensor:
-    """The elements of y, in the order of their memory, in another shape."""
-    if y.shape == size and y.stride() == stride:
-        return y
-    has_gaps = dense_stride(torch.empty_strided(size, stride, device="meta")) != tuple(stride)
-    return y if has_gaps else y.as_strided(size, stride, y.storage_offset())
-
-
-def _laid_out(y: Tensor, stride: Sequence[int]) -> Tensor:
-    """y, with its elements in another order of memory if its strides are others."""
-    if y.stride() == stride:
-        return y
-    return torch.empty_strided(y.shape, stride, dtype=y.dtype, device=y.device).copy_(y)
-
-
-def save_shape(x: Tensor) -> Content:
-    """No element: they are restored as zeros."""
-    def unpack(s: SavedBlob) -> Tensor:
-        return torch.empty_strided(s.size, s.stride, dtype=s.dtype, device=s.device).zero_()
-
-    return SavedBlob(x, (), unpack)
-
-
-def save_signs(x: Tensor) -> Content:
-    """Which elements are above 0: they are restored as 1, the others as 0."""
-    def unpack(s: SavedBlob, mask: Tensor) -> Tensor:
-        return ops.unpack_levels(mask, s.size, s.stride, s.dtype, 1.0)
-
-    return SavedBlob(x, [ops.pack_positive(x)], unpack)
-
-
-def save_values(x: Tensor, demand: Demand, key: tuple[int, int], zeros: bool,
-                limits: Optional[tuple[float, float]]) -> Content:
-    """Compresses x; if somebody reads signs, which elements are above 0 is kept too. With zeros, all others
-    are 0, and come back as 0. Restored values stay within the limits: a step is rounded up, so that the
-    largest code may lie beyond the largest value."""
-    bits, window, group, by_rows = demand[:4]
-    if zeros and group == policy.ROTATED:
-        window, group, by_rows = [], policy.ROTATED_POSITIVES, False  # the mask is in the order of x
-    ordered = x.contiguous() if by_rows else x
-    stride = dense_stride(ordered)
-    has_mask = group == policy.ROTATED_POSITIVES
-    blob = ops.compress(ordered, bits, window, group, *key)
-    signs = [ops.pack_positive(x)] if (zeros or demand.signs) and not has_mask else []
-
-    def unpack(s: SavedBlob, blob: Tensor, *signs: Tensor) -> Tensor:
-        y = _laid_out(ops.decompress(blob, s.size, stride, s.dtype, bits, window, group), s.stride)
-        if zeros and not has_mask:
-            ops.restore_positive_(y, *signs)
-        return y if limits is None else y.clamp_(*limits)
-
-    return SavedBlob(x, [blob, *signs], unpack, 1 if signs else None, has_mask)
-
-
-def save_tokens(x: Tensor, demand: Demand, key: tuple[int, int],
-                limits: Optional[tuple[float, float]]) -> Content:
-    """Compresses x after each of its tokens is normalised: no token has a part of the error of another."""
-    bits = demand.bits
-    tokens = x.contiguous().view(-1, demand.token)
-    size = tokens.shape
-    variance, mean = torch.var_mean(tokens.float(), -1, unbiased=False)
-    inverse = variance.clamp_(LEAST_VARIANCE, 1 / LEAST_VARIANCE).rsqrt_()
-    blob = ops.compress_tokens(tokens, bits, mean, inverse, *key)
-    signs = [ops.pack_positive(x)] if demand.signs else []
-
-    def unpack(s: SavedBlob, blob: Tensor, mean: Tensor, inverse: Tensor, *_: Tensor) -> Tensor:
-        y = ops.decompress_tokens(blob, size, s.dtype, bits, mean, inverse).view(s.size)
-        y = _laid_out(y, s.stride)
-        return y if limits is None else y.clamp_(*limits)
-
-    return SavedBlob(x, [blob, mean, inverse, *signs], unpack, 3 if signs else None)
-
-
-def _mask_in(blob: Tensor, num_elements: int) -> Tensor:
-    """The mask in a blob of positives, before its key."""
-    num_bytes = (num_elements + TILE - 1) // TILE * (TILE // 8)
-    return blob.narrow(0, blob.numel() - KEY_BYTES - num_bytes, num_bytes)
-
-
-def save_logarithms(x: Tensor, demand: Demand, key: tuple[int, int]) -> Content:
-    """Compresses exp(x), but for the largest of each row."""
-    bits, group, classes = demand.bits, demand.group, demand.classes
-    assert classes is not None
-    others, largest, place = policy.without_largest(x, classes)
-    blob = ops.compress(others, bits, [], group, *key)
-
-    def unpack(s: SavedBlob, blob: Tensor, largest: Tensor, place: Tensor) -> Tensor:
-        y = ops.decompress(blob, s.size, s.stride, s.dtype, bits, [], group)
-        return policy.with_largest(y, classes, largest, place)
-
-    return SavedBlob(x, [blob, largest, place], unpack)
-
-
-def save_mask(x: Tensor) -> Content:
-    """Packs a bool tensor, exactly."""
-    def unpack(s: SavedBlob, blob: Tensor) -> Tensor:
-        return ops.unpack(blob, s.size, s.stride, s.dtype, 1)
-
-    return SavedBlob(x, [ops.pack(x, 1)], unpack)
-
-
-def save_two_values(x: Tensor) -> Optional[Content]:
-    """Packs a tensor of zeros and one positive number, exactly; None if x has other elements."""
-    blob, level = ops.pack_two_values(x)
-    if blob.numel() == 0:
-        return None
-
-    def unpack(s: SavedBlob, mask: Tensor) -> Tensor:
-        return ops.unpack_levels(mask, s.size, s.stride, s.dtype, level)
-
-    return SavedBlob(x, [blob], unpack)
-
-
-def save_indices(x: Tensor) -> Optional[Content]:
-    """Packs the indices that max pooling saves, exactly; None for other integers."""
-    pooling = places.running_pooling()
-    bits = places.bits_of(pooling) if pooling else None
-    if pooling is None or bits is None:
-        return None
-
-    def unpack(s: SavedBlob, blob: Tensor) -> Tensor:
-        return places.indices_of(ops.unpack(blob, s.size, s.stride, torch.uint8, bits), pooling)
-
-    return SavedBlob(x, [ops.pack(places.places_of(x, pooling), bits)], unpack)
-
-
-def save_as_is(x: Tensor, action: int) -> Content:
-    """Passes x through. A parameter is counted as no bytes."""
-    if action == PARAMETER:
-        for parameter in ops.cast_parameter(x):
-            return SavedCast(x, parameter)
-    if action == COPY:
-        x = torch.clone(x.detach())
-    return SavedAsIs(x, 0 if action == PARAMETER else tensor_bytes(x))
-
-
-def dense_stride(x: Tensor) -> Sequence[int]:
-    """Its strides, or where it has gaps those of a copy without."""
-    return x.stride() if x.is_contiguous() else tuple(ops.dense_stride(x))
-
-
-def tensor_bytes(x: Tensor) -> int:
-    """Bytes of the elements that lie in memory: an expanded one is counted once."""
-    if x.is_nested:
-        return x.numel() * x.element_size()
-    if x.layout != torch.strided:
-        return x._nnz() * x.element_size() if x.is_sparse else 0
-    count = 1
-    for size, stride in zip(x.shape, x.stride()):
-        count *= 1 if stride == 0 else size
-    return count * x.element_size()
+        return self._formed(self.saved.seen(y))

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, Optional, Union
 import torch
 from torch import Tensor
 
+from .codec import CODED
 from ._ops import ops
 
 PART = 0.01  # of the signs is in the sum; weights learn from all of them (the paper's constants)
-CODED = (torch.float32, torch.float16, torch.bfloat16)  # the dtypes of furl's operators
 
 
 class Signs(NamedTuple):

@@ -6,6 +6,7 @@ import itertools
 import math
 import pickle
 import random
+import warnings
 from contextlib import nullcontext
 
 import pytest
@@ -16,9 +17,10 @@ from torch.nn import functional as F
 import furl_torch
 from furl_torch import LEVELS, LiveBytes, auto, checkpoint, checkpoints, compress_saved
 from furl_torch.auto import Option, cheapest
+from furl_torch.contents import SavedAsIs
 from furl_torch.examine import compare, gradient
 from furl_torch.policy import Demand
-from furl_torch.saved import Saved, SavedAsIs
+from furl_torch.saved import Saved
 from support import small_net
 
 NUM_TOWERS, ROWS, WIDTH = 6, 64, 256
@@ -81,6 +83,17 @@ def test_layers_with_large_gradients_get_the_bits(batch, group):
     kept = sizes(measured(model, batch, group=group), model, batch)
     assert kept == sorted(kept, reverse=True)
     assert bits_of(kept[0]) >= 4 and bits_of(kept[-1]) == 1
+
+
+@pytest.mark.parametrize("group", [0, 256])
+def test_relative_errors_do_not_depend_on_the_size_of_gradients(batch, group):
+    """All layers are alike but for that. A gradient of zeros has nothing to be divided by."""
+    model, unused = Towers(), nn.Parameter(torch.randn(WIDTH))
+    context = compress_saved("auto", group=group, model=model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as of a norm that is not finite
+        context.measure(lambda: model(*batch) + 0.0 * (unused * batch[1]).sum(), relative=True)
+    assert sizes(context, model, batch) == sizes(compress_saved(2, group=group, model=model), model, batch)
 
 
 @pytest.mark.parametrize("group", [0, 256])
@@ -310,7 +323,7 @@ def test_measuring_leaves_gradients_and_generators_alone(batch):
 def test_what_an_operator_takes_off_the_gradient_counts():
     """One of ten tensors of the same harm: all of it is on average 0, or it all lies along the gradient."""
     for drift, costs in ((0.0, [4.0, 2.0, 1.0]), (2.0, [4.0 + 9 * 8, 2.0 + 9 * 2, 1.0 + 9 * 0.5])):
-        probe = auto.Probe(Saved(None, SavedAsIs(torch.zeros(1), 0), Demand(2, [], 0), LiveBytes()), [])
+        probe = auto.Probe(Saved(SavedAsIs(torch.zeros(1), 0), Demand(2, [], 0), LiveBytes()), [])
         probe.num_bytes = [1, 2, 3]
         probe.errors = [torch.tensor(0.4), torch.tensor(0.2), torch.tensor(0.1)]
         probe.harm, probe.drift = torch.tensor(2.0), torch.tensor(drift)
@@ -341,8 +354,9 @@ def test_calls_of_measure_that_are_refused(batch):
     with pytest.raises(ZeroDivisionError):
         context.measure(lambda: 1 / 0)
     for factor in (math.inf, math.nan, 0.0):
-        with pytest.warns(UserWarning, match="bits stay as they are"):
-            context.measure(lambda: model(*batch) * factor)
+        for relative in (False, True):
+            with pytest.warns(UserWarning, match="bits stay as they are"):
+                context.measure(lambda: model(*batch) * factor, relative=relative)
     assert sizes(context, model, batch) == sizes(compress_saved(2, model=model), model, batch)
     z = torch.ones(2000, dtype=torch.complex64, requires_grad=True)
     with pytest.warns(UserWarning, match="norm of the gradient is 0.0: bits stay"):
@@ -374,7 +388,7 @@ def test_second_runs_of_checkpoints_have_the_bits(batch, monkeypatch):
             loss = model(*batch)
             found.append([c.bytes_after for n, c in context.stats().modules.items() if n.startswith("layers.")])
         loss.backward()
-    assert sorted(kept.num_bytes for kept in again) == sorted(found[0]) and len(set(found[0])) > 2
+    assert sorted(kept.saved.num_bytes for kept in again) == sorted(found[0]) and len(set(found[0])) > 2
 
 
 def test_zeros_and_one_positive_number_are_exact_and_not_chosen_for():

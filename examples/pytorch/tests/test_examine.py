@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from furl_torch import compress_saved, policy
+from furl_torch import policy
 from furl_torch.examine import AS_IS, Observer, compare, examine, gradient, main, memory_of, planned, rows_of
 from furl_torch.subjects import Wanted, setting, subject_of
 from support import small_net

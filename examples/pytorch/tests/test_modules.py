@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 import furl_torch
 from furl_torch import functional as ff
@@ -53,6 +54,28 @@ def test_dropout_drops_as_many_and_its_gradient_the_same():
     assert (y == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
     assert not torch.equal(ff.dropout(x, 0.25), ff.dropout(x, 0.25))
     assert ff.dropout(x, 0.25, training=False) is x
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_dropout_is_the_same_when_torch_runs_a_checkpoint_again(use_reentrant):
+    """The gradient of the square is what the second run saved, times what the first run's dropout lets through."""
+    def run(t):
+        return checkpoint(lambda u: ff.dropout(u, 0.5).square(), t, use_reentrant=use_reentrant)
+
+    y, g = gradient(run, torch.ones(4096))
+    assert ((y == 0) == (g == 0)).all()
+    torch.manual_seed(5)
+    expected = ff.dropout(torch.ones(4096))
+    torch.manual_seed(5)
+    assert torch.equal(ff.dropout(torch.ones(4096)), expected)
+
+
+@pytest.mark.skipif(not hasattr(torch, "compiler"), reason="this torch cannot leave functions out of graphs")
+def test_dropout_in_compiled_functions_has_other_keys_each_time():
+    torch._dynamo.reset()
+    run = torch.compile(lambda t: ff.dropout(t * 1, 0.5) * 2, backend="aot_eager")
+    first, (y, g) = run(torch.ones(4096)), gradient(run, torch.ones(4096))
+    assert ((y == 0) == (g == 0)).all() and not torch.equal(y, first)
 
 
 @pytest.mark.parametrize("bits, error", [(1, 0.25), (2, 0.12), (3, 0.06), (4, 0.03)])

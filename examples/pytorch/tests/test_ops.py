@@ -109,6 +109,7 @@ def test_fake_tensors_have_shapes():
     (lambda x: ops.compress(x, 2, [1, 8], 256, 0, 0), "window has 2 widths"),
     (lambda x: ops.decompress(ops.compress(x, 2, [], 256, 0, 0), x.shape, x.stride(), x.dtype, 3,
                               [], 256), "made with other settings"),
+    (lambda x: ops.unpack_levels(ops.pack_positive(x), x.shape, [0], x.dtype, 1.0), "stride leaves gaps or overlaps"),
     (lambda x: ops.decompress(x, x.shape, x.stride(), x.dtype, 2, [], 256), "must be uint8"),
     (lambda x: ops.decompress_add_(x, ops.compress(x, 2, [], 256, 0, 0).to("meta"), 2, [], 256),
      "the blob is on meta, the tensor on"),

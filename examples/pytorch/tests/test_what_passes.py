@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from furl_torch import compress_saved, skip
-from furl_torch.saved import SavedAsIs, SavedBlob
+from furl_torch.contents import SavedAsIs, SavedBlob
 from support import values
 
 
@@ -21,7 +21,7 @@ class Spy(compress_saved):
 
     def _pack(self, x):
         kept = super()._pack(x)
-        self.packed.append((x.detach(), kept))
+        self.packed.append((x.detach(), kept.saved))
         return kept
 
     def compressed(self):

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The furl authors
 # SPDX-License-Identifier: Apache-2.0
 """Squared error that compressed activations leave in the gradient of a trained net, with the same bits for every
-tensor and with bits by sensitivity, over the bits that are kept."""
+tensor and with bits by sensitivity, over the bits that are kept; and the same of the gradient of which each parameter's
+part is divided by its root mean square, as Adam does."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ from train import optimizer_of
 
 CODECS = {"rotated": {}, "min-max": {"window": 1, "group": 256}}  # furl's default, and ActNN's
 MEANS = (1, 1.5, 2, 2.5, 3, 4)
+SAME, AUTO, RELATIVE = "the same", "by sensitivity", "by relative sensitivity"
 SEED = 1
 
 
@@ -29,11 +31,12 @@ class Point(NamedTuple):
 
     net: str
     codec: str
-    is_auto: bool
+    kind: str
     mean_bits: float
     kept_bits: float  # for each value that autograd would have kept, masks and metadata included
     error: float      # squared, over the squared norm of the gradient
     projection: float
+    relative_error: float  # with each parameter's gradient over its root mean square
 
 
 def trained(net: str, steps: int, batch: int) -> tuple[nn.Module, Callable[[], Loss]]:
@@ -65,28 +68,30 @@ def points_of(net: str, steps: int, batch: int, draws: int) -> list[Point]:
     model, draw = trained(net, steps, batch)
     measured, loss = draw(), draw()
     exact = gradient(model, loss, nullcontext())
+    sizes = [p.numel() for p in model.parameters()]
+    scale = torch.cat([part.square().mean().rsqrt().expand(len(part)) for part in exact.split(sizes)])
     points = []
     for codec, settings in CODECS.items():
         for mean_bits in MEANS:
-            for is_auto in (False, True) if mean_bits == int(mean_bits) else (True, ):
-                if is_auto:
-                    context = furl_torch.compress_saved("auto", mean_bits=mean_bits, **settings)
-                    context.measure(measured)
-                else:
+            for kind in (SAME, AUTO, RELATIVE) if mean_bits == int(mean_bits) else (AUTO, RELATIVE):
+                if kind == SAME:
                     context = furl_torch.compress_saved(int(mean_bits), **settings)
+                else:
+                    context = furl_torch.compress_saved("auto", mean_bits=mean_bits, **settings)
+                    context.measure(measured, relative=kind == RELATIVE)
                 found = compare(exact, lambda: gradient(model, loss, context), draws)
+                relative = compare(exact * scale, lambda: gradient(model, loss, context) * scale, draws)
                 kept = context.stats().total
-                points.append(Point(net, codec, is_auto, mean_bits, 32 * kept.bytes_after / kept.bytes_before,
-                                    found.error ** 2, found.projection))
+                points.append(Point(net, codec, kind, mean_bits, 32 * kept.bytes_after / kept.bytes_before,
+                                    found.error ** 2, found.projection, relative.error ** 2))
     return points
 
 
 def print_points(points: list[Point]) -> None:
     """A table."""
     for p in points:
-        kind = "by sensitivity" if p.is_auto else "the same"
-        print(f"{p.net:8} {p.codec:8} {p.mean_bits:4} bits, {kind:15} {p.kept_bits:6.3f} kept, "
-              f"error {p.error:8.5f}, projection {p.projection:6.3f}", flush=True)
+        print(f"{p.net:8} {p.codec:8} {p.mean_bits:4} bits, {p.kind:24} {p.kept_bits:6.3f} kept, "
+              f"error {p.error:8.5f}, projection {p.projection:6.3f}, relative {p.relative_error:8.5f}", flush=True)
 
 
 def plot(points: list[Point], path: Path) -> None:
@@ -99,11 +104,10 @@ def plot(points: list[Point], path: Path) -> None:
     figure, axes = pyplot.subplots(1, len(nets), figsize=(4.2 * len(nets), 3.4), squeeze=False)
     for axis, net in zip(axes[0], nets):
         for codec, colour in zip(CODECS, ("tab:blue", "tab:orange")):
-            for is_auto in (False, True):
-                some = [p for p in points if (p.net, p.codec, p.is_auto) == (net, codec, is_auto)]
-                axis.plot([p.kept_bits for p in some], [p.error for p in some], "o-" if is_auto else "s--",
-                          color=colour, markersize=4, linewidth=1,
-                          label=codec + (", bits by sensitivity" if is_auto else ", the same bits"))
+            for kind, label, line in ((SAME, "the same bits", "s--"), (AUTO, "bits by sensitivity", "o-")):
+                some = [p for p in points if (p.net, p.codec, p.kind) == (net, codec, kind)]
+                axis.plot([p.kept_bits for p in some], [p.error for p in some], line, color=colour, markersize=4,
+                          linewidth=1, label=f"{codec}, {label}")
         axis.set(title=net, xlabel="bits kept per value", yscale="log")
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("squared error of the gradient\nover its squared norm")
