@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_map
 
 from . import saved
 from ._ops import ops
+from .attention import call_fused
 from .codec import Codec
 from .context import compress_saved
 
@@ -114,8 +115,9 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Te
     if attn_mask is not None:
         bias = torch.empty(attn_mask.shape, dtype=query.dtype, device=query.device).expand(
             *query.shape[:-1], key.shape[-2])
-    fused = torch.ops.aten._scaled_dot_product_efficient_attention
-    return fused(query, key, value, bias, True, dropout_p, is_causal, scale=scale)[0]
+    import torch._meta_registrations  # noqa: F401  torch 2.2 to 2.5 do not do that when it is needed
+    name = "_scaled_dot_product_efficient_attention"
+    return call_fused(name, (query, key, value), bias, dropout_p, is_causal, scale)[0]
 
 
 def _on_meta(x: Any) -> Any:

@@ -14,8 +14,9 @@ from torch.nn.modules import module as registry
 from torch.utils.hooks import RemovableHandle
 
 # What is being compiled has no modules when it runs.
-_is_compiling: Callable[[], bool] = (torch.compiler.is_compiling if hasattr(torch, "compiler")
-                                     else lambda: False)
+_is_compiling: Callable[[], bool] = next(  # where torch 2.3, 2.0 and 1.13 have it
+    (place.is_compiling for place in (getattr(torch, "compiler", None), torch._utils) if hasattr(place, "is_compiling")),
+    lambda: False)
 # Compiled code is compiled again where hooks have other numbers than before: these are always the same.
 _ID = RemovableHandle(OrderedDict()).id
 _TABLES: tuple[tuple[str, Any], ...] = (
