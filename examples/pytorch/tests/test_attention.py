@@ -61,6 +61,7 @@ def outlier_channels(q, k, v):
     v[..., :6] *= 10
 
 
+@pytest.mark.skipif(TORCH < (2, 1), reason="torch 2.0 writes attention out on the CPU")
 @pytest.mark.parametrize("bits", [1, 2])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("change", [large_logits, loud_token, sink, outlier_channels])
@@ -160,7 +161,8 @@ OF_GPUS = [name for name in OPERATORS if "for_cpu" not in name and hasattr(torch
 
 
 @pytest.mark.host_only
-@pytest.mark.parametrize("name", [name for name in OF_GPUS if TORCH > (2, 0) or "flash" in name])
+@pytest.mark.skipif(TORCH < (2, 1), reason="torch 2.0 has no dropout there on meta tensors")
+@pytest.mark.parametrize("name", OF_GPUS)
 def test_calls_with_dropout_have_a_name_of_their_own(name):
     seen = []
 

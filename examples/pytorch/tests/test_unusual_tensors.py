@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from furl_torch import LiveBytes, compress_saved, skip
+from support import TORCH
 
 
 def test_two_sparse_products_are_not_mixed_up():
