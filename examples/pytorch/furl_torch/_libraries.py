@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The furl authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which file has the compiled operators for the torch that runs. setup.py runs this file too, before the package is there.
+"""Which file has the compiled operators for the torch that runs. setup.py runs this, too, before there is a package.
 
 The operators read parts of torch that have another layout in each minor version, so that each has a library of its own.
 A package built here has one of them, the wheel of build_wheel.py has many."""

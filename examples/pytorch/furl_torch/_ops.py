@@ -20,7 +20,7 @@ def _load(path: Path) -> None:
         torch.ops.load_library(str(path))  # type: ignore[no-untyped-call,unused-ignore]
     except OSError as error:  # the processor lacks instructions, or the system's libraries are too old
         reason = error.__cause__ or error  # newer versions of torch say no more than the name
-        raise ImportError(f"the operators of furl_torch do not load: {reason}. For this machine, {HOW_TO_BUILD}") from error
+        raise ImportError(f"the operators of furl_torch do not load: {reason}. Here, {HOW_TO_BUILD}") from error
 
 
 _load(find_library(Path(__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi()))

@@ -115,7 +115,7 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Te
     if attn_mask is not None:
         bias = torch.empty(attn_mask.shape, dtype=query.dtype, device=query.device).expand(
             *query.shape[:-1], key.shape[-2])
-    import torch._meta_registrations  # noqa: F401  torch 2.2 to 2.5 do not do that when it is needed
+    import torch._meta_registrations  # noqa: F401  torch 2.4 does not do that by itself
     name = "_scaled_dot_product_efficient_attention"
     return call_fused(name, (query, key, value), bias, dropout_p, is_causal, scale)[0]
 

@@ -15,7 +15,7 @@ if not hasattr(F, "scaled_dot_product_attention"):
     pytest.skip("torch 1 has no fused attention", allow_module_level=True)
 
 ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"  # a GPU has others
-of_the_cpu = pytest.mark.skipif(not hasattr(torch.ops.aten, ATTENTION[6:]), reason="the CPU has no attention of its own")
+of_the_cpu = pytest.mark.skipif(not hasattr(torch.ops.aten, ATTENTION[6:]), reason="this torch has another on the CPU")
 
 
 def inputs():

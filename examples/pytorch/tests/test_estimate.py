@@ -161,8 +161,8 @@ def test_a_layer_of_a_transformer_in_16_bits(s, b, h, a):
                                        dtype=torch.bfloat16)
     kept = furl_torch.estimate(fused, x, codecs={"2 bits": Codec()}).plans["none"].bytes_saved
     # Without the weights between tokens, but with the output of attention, of which torch makes a copy where there are
-    # several examples; with a fourth dropout, of 4 h; and with log-sums of 32 bits and two numbers for the dropout, which
-    # this attention of torch 2.0 does not have.
+    # several examples; with a fourth dropout, of 4 h; and with log-sums of 32 bits and two numbers for the dropout,
+    # which attention of torch 2.0 does not have.
     assert kept == s * b * ((40 if b > 1 else 38) * h + 4 * a) + statistics + (16 if TORCH > (2, 0) else 0)
 
 
