@@ -28,8 +28,9 @@ def run(num_ranks, path, function, *arguments, **settings):
     for rank in ranks:
         rank.start()
     found = dict(results.get(timeout=SECONDS) for _ in ranks)
-    for rank in ranks:
-        rank.join(SECONDS)
+    for rank in ranks:  # all have given what they found
+        rank.join(10)
+        rank.kill()
     (path / "store").unlink(missing_ok=True)
     for r in range(num_ranks):
         assert not isinstance(found[r], str), f"rank {r}: {found[r]}"
@@ -46,7 +47,9 @@ def _be_rank(rank, num_ranks, store, results, function):
     except BaseException:
         results.put((rank, traceback.format_exc()))
         raise
-    dist.destroy_process_group()
+    results.close()
+    results.join_thread()
+    dist.destroy_process_group()  # in torch 2.0 and 2.4, gloo may wait for the interpreter then, and that for gloo
 
 
 def _as_numpy(x):
