@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
 from unittest import mock
 
@@ -115,7 +116,7 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Te
     if attn_mask is not None:
         bias = torch.empty(attn_mask.shape, dtype=query.dtype, device=query.device).expand(
             *query.shape[:-1], key.shape[-2])
-    import torch._meta_registrations  # noqa: F401  torch 2.4 does not do that by itself
+    import_module("torch._meta_registrations")  # torch 2.4 does not do that by itself
     name = "_scaled_dot_product_efficient_attention"
     return call_fused(name, (query, key, value), bias, dropout_p, is_causal, scale)[0]
 
