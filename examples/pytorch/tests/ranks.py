@@ -42,6 +42,7 @@ def _be_rank(rank, num_ranks, store, results, function):
     try:
         dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=num_ranks,
                                 timeout=datetime.timedelta(seconds=SECONDS))
+        dist.barrier()  # lest one is done before another is connected
         furl_torch.manual_seed(0)
         results.put((rank, _as_numpy(function())))
     except BaseException:
