@@ -58,6 +58,8 @@ def main():
     parser.add_argument("versions", nargs="+", help="of torch, as 2.15, or 'here'")
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()
+    for left in (folder / "lib").rglob("*.py"):  # modules that have gone since
+        left.unlink()
     for version in arguments.versions:
         with tempfile.TemporaryDirectory() as scratch:
             python = sys.executable
