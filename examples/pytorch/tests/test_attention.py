@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fused attention, whose output and log-sums are computed again: gradients that were infinite or wrong."""
 
+from importlib import import_module
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -151,8 +153,10 @@ def test_an_override_takes_the_place_of_all_this():
 
 
 def meta_attention(name, dropout):
-    """On the meta device, which every operator has."""
-    import torch._meta_registrations  # noqa: F401
+    """On the meta device."""
+    import_module("torch._meta_registrations")
+    if not torch._C._dispatch_has_kernel_for_dispatch_key("aten::" + name, "Meta"):
+        pytest.skip("this torch has its shapes for fake tensors alone")
     q = torch.randn(1, 2, 64, 64, device="meta", requires_grad=True)
     return call_fused(name, (q, q, q), None, dropout, False, None)[0]
 
