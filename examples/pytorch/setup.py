@@ -7,6 +7,7 @@ FURL_INCLUDE, the folder of furl's headers, if this folder has been copied elsew
 FURL_CXX_FLAGS, by default -march=native: all files of one library need the same."""
 
 import os
+import runpy
 import shutil
 from pathlib import Path
 
@@ -39,6 +40,15 @@ def wants_cuda():
     return wish != "0" and not lacks
 
 
+class Build(cpp_extension.BuildExtension.with_options(use_ninja=shutil.which("ninja") is not None)):
+    """Names the library after the version of torch."""
+
+    def get_ext_filename(self, name):
+        library_name = runpy.run_path(str(here / "furl_torch" / "_libraries.py"))["library_name"]
+        folders = name.split(".")[:-1]
+        return os.path.join(*folders, library_name(torch.__version__, torch.compiled_with_cxx11_abi()))
+
+
 class SourceDistribution(sdist):
     """With furl's headers."""
 
@@ -56,5 +66,4 @@ kind = cpp_extension.CUDAExtension if with_cuda else cpp_extension.CppExtension
 flags = os.environ.get("FURL_CXX_FLAGS", "-march=native").split()
 library = kind("furl_torch._library", sources, include_dirs=[str(include)],
                extra_compile_args={"cxx": ["-O3", "-std=c++20", *flags], "nvcc": ["-O3", "-std=c++20"]})
-build = cpp_extension.BuildExtension.with_options(use_ninja=shutil.which("ninja") is not None)
-setup(ext_modules=[library], cmdclass={"build_ext": build, "sdist": SourceDistribution})
+setup(ext_modules=[library], cmdclass={"build_ext": Build, "sdist": SourceDistribution})

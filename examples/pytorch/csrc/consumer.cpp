@@ -76,16 +76,18 @@ const char* name_by_exponent(const char* name, c10::ArrayRef<const c10::IValue> 
 }
 
 /// What fused attention dropped cannot be told from its inputs, so that its results are kept: it
-/// has another name then.
+/// has another name then. The first number among its arguments, whose place depends on the version
+/// of torch, is the probability; a scale comes later.
 const char* name_by_dropout(const char* name, c10::ArrayRef<const c10::IValue> arguments) {
   const std::string_view op = name;
-  const bool has_bias = op == "aten::_scaled_dot_product_efficient_attention" ||
-                        op == "aten::_scaled_dot_product_cudnn_attention";
-  if (!has_bias && op != "aten::_scaled_dot_product_flash_attention") return name;
-  const std::size_t place = has_bias ? 5 : 3;
-  const bool drops =
-      arguments.size() > place && arguments[place].isDouble() && arguments[place].toDouble() > 0;
-  return drops ? "aten::attention with kept results" : name;
+  if (op != "aten::_scaled_dot_product_efficient_attention" &&
+      op != "aten::_scaled_dot_product_cudnn_attention" &&
+      op != "aten::_scaled_dot_product_flash_attention")
+    return name;
+  const auto found = std::find_if(arguments.begin(), arguments.end(),
+                                  [](const c10::IValue& a) { return a.isDouble(); });
+  return found != arguments.end() && found->toDouble() > 0 ? "aten::attention with kept results"
+                                                           : name;
 }
 
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& record) {

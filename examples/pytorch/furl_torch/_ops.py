@@ -4,33 +4,26 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
-LIBRARY_VARIABLE = "FURL_TORCH_LIBRARY"
+from ._libraries import HOW_TO_BUILD, find_library
+
 TILE = 1024  # elements that a blob packs together
 KEY_BYTES = 16  # behind the blob of rotated codes
 
 
-def _find_library() -> str:
-    named = os.environ.get(LIBRARY_VARIABLE)
-    if named:
-        if not Path(named).is_file():
-            raise ImportError(f"{LIBRARY_VARIABLE} is {named}: there is no such file")
-        return named
-    found = sorted(Path(__file__).parent.glob("_library*.so"))
-    if not found:
-        raise ImportError(
-            "the operators of furl_torch are not built: build them with `pip install "
-            "--no-build-isolation examples/pytorch`, or with `cmake --preset pytorch && cmake --build "
-            f"--preset pytorch` and give the path of _library.so in {LIBRARY_VARIABLE}")
-    return str(found[0])
+def _load(path: Path) -> None:
+    try:
+        torch.ops.load_library(str(path))  # type: ignore[no-untyped-call,unused-ignore]
+    except OSError as error:  # the processor lacks instructions, or the system's libraries are too old
+        reason = error.__cause__ or error  # newer versions of torch say no more than the name
+        raise ImportError(f"the operators of furl_torch do not load: {reason}. Here, {HOW_TO_BUILD}") from error
 
 
-torch.ops.load_library(_find_library())  # type: ignore[no-untyped-call,unused-ignore]
+_load(find_library(Path(__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi()))
 
 
 class _Operators:

@@ -8,6 +8,7 @@ again from what is restored."""
 from __future__ import annotations
 
 import weakref
+from functools import lru_cache
 from typing import Any, Callable, Optional, Sequence
 
 import torch
@@ -17,19 +18,23 @@ from .policy import OUTPUT, SHAPE, Demand
 from .saved import Saved, SavedView
 
 NOT_KEPT = Demand(SHAPE, [], 0)
-Operator = Callable[[Any, Sequence[Tensor], Optional[Tensor], bool, Optional[float]], Sequence[Tensor]]
+OPERATORS = ("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention",
+             "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention")
 
-# How each is called without dropout. Of its results, 0 is the output and 1 are the log-sums.
-OPERATORS: dict[str, Operator] = {
-    "_scaled_dot_product_flash_attention_for_cpu":
-        lambda op, qkv, mask, causal, scale: op(*qkv, 0.0, causal, attn_mask=mask, scale=scale),
-    "_scaled_dot_product_flash_attention":
-        lambda op, qkv, mask, causal, scale: op(*qkv, 0.0, causal, False, scale=scale),
-    "_scaled_dot_product_efficient_attention":
-        lambda op, qkv, mask, causal, scale: op(*qkv, mask, True, 0.0, causal, scale=scale),
-    "_scaled_dot_product_cudnn_attention":
-        lambda op, qkv, mask, causal, scale: op(*qkv, mask, True, 0.0, causal, False, scale=scale),
-}
+
+@lru_cache
+def _arguments(name: str) -> frozenset[str]:
+    return frozenset(argument.name for argument in getattr(torch.ops.aten, name).default._schema.arguments)
+
+
+def call_fused(name: str, qkv: Sequence[Tensor], mask: Optional[Tensor], dropout: float, is_causal: bool,
+               scale: Optional[float]) -> Sequence[Tensor]:
+    """Of the results, 0 is the output and 1 are the log-sums. Arguments go by name, since versions of torch have them
+    in other places, or lack some."""
+    known = {"attn_bias": mask, "attn_mask": mask, "compute_log_sumexp": True, "dropout_p": dropout,
+             "is_causal": is_causal, "scale": scale}
+    has = _arguments(name)
+    return getattr(torch.ops.aten, name).default(*qkv, **{key: value for key, value in known.items() if key in has})
 
 
 def is_computed_again(operators: Sequence[str]) -> bool:
@@ -73,17 +78,16 @@ class Call:
             self._mask = kept
 
     def finish(self, node: Any) -> None:
-        """With the settings that the graph has."""
-        self._is_causal, self._scale = node._saved_is_causal, node._saved_scale
+        """With the settings that the graph has. torch 2.0 has no scale."""
+        self._is_causal, self._scale = node._saved_is_causal, getattr(node, "_saved_scale", None)
 
     def result(self, which: int) -> Tensor:
         """Output or log-sums. The backward pass reads one after the other: both are computed for the first."""
         if self._other is None or self._other[0] != which:
             qkv = [self._inputs.get(place, self._twin).restore() for place in range(3)]
             mask = None if self._mask is None else self._mask.restore()
-            operator = getattr(torch.ops.aten, self._operator)
             with torch.no_grad():
-                results = OPERATORS[self._operator](operator, qkv, mask, self._is_causal, self._scale)
+                results = call_fused(self._operator, qkv, mask, 0.0, self._is_causal, self._scale)
             self._other = 1 - which, results[1 - which]
             return results[which]
         other = self._other[1]

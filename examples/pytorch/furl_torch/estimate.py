@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
 from unittest import mock
 
@@ -16,10 +18,12 @@ from torch.utils._pytree import tree_map
 
 from . import contents
 from ._ops import ops
+from .attention import call_fused
 from .codec import Codec
 from .context import compress_saved
 from .saved import Saved, SavedView
 
+FUSED = "_scaled_dot_product_efficient_attention"
 NONE = "none"  # in place of a codec's name
 CODECS: dict[str, Codec] = {
     "1 bit": Codec(1), "2 bits": Codec(2), "4 bits": Codec(4),
@@ -114,8 +118,30 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Te
     if attn_mask is not None:
         bias = torch.empty(attn_mask.shape, dtype=query.dtype, device=query.device).expand(
             *query.shape[:-1], key.shape[-2])
-    fused = torch.ops.aten._scaled_dot_product_efficient_attention
-    return fused(query, key, value, bias, True, dropout_p, is_causal, scale=scale)[0]
+    _have_fused_on_meta()
+    return call_fused(FUSED, (query, key, value), bias, dropout_p, is_causal, scale)[0]
+
+
+@lru_cache
+def _have_fused_on_meta() -> Optional[torch.library.Library]:
+    """Gives fused attention its shapes on meta tensors where torch has them for fake tensors alone, as 2.4 does."""
+    import_module("torch._meta_registrations")
+    if torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{FUSED}", "Meta"):
+        return None
+    library = torch.library.Library("aten", "IMPL", "Meta")  # type: ignore[no-untyped-call,unused-ignore]
+    library.impl(FUSED, _fused_on_meta)  # type: ignore[no-untyped-call,unused-ignore]
+    return library
+
+
+def _fused_on_meta(query: Tensor, key: Tensor, value: Tensor, attn_bias: Optional[Tensor], compute_log_sumexp: bool,
+                   dropout_p: float = 0.0, is_causal: bool = False, *, scale: Optional[float] = None
+                   ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Output, log-sums, and two numbers for the dropout."""
+    batch, heads, tokens, _ = query.shape
+    output = query.new_empty(batch, tokens, heads, value.shape[-1]).transpose(1, 2)
+    sums = query.new_empty(batch, heads, -(-tokens // 32) * 32 if compute_log_sumexp else 0, dtype=torch.float32)
+    seed, offset = (torch.empty((), dtype=torch.int64, device="meta") for _ in range(2))
+    return output, sums, seed, offset
 
 
 def _on_meta(x: Any) -> Any:

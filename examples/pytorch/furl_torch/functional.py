@@ -24,9 +24,7 @@ __all__ = ["activity_penalty", "cross_entropy", "dropout", "gelu", "max_pool2d",
 
 def _is_batched(g: Tensor) -> bool:
     """Whether g stands for many gradients, which torch takes at once."""
-    functorch = getattr(torch._C, "_functorch", None)
-    return any(getattr(functorch, f)(g) for f in ("is_batchedtensor", "is_legacy_batchedtensor")
-               if hasattr(functorch, f))
+    return "Batched" in str(torch._C._dispatch_keys(g))  # of vmap, or of the older one of is_grads_batched
 
 
 class _Relu(torch.autograd.Function):

@@ -14,8 +14,9 @@ from torch.nn.modules import module as registry
 from torch.utils.hooks import RemovableHandle
 
 # What is being compiled has no modules when it runs.
-_is_compiling: Callable[[], bool] = (torch.compiler.is_compiling if hasattr(torch, "compiler")
-                                     else lambda: False)
+_PLACES: tuple[Any, ...] = (getattr(torch, "compiler", None), torch._utils)  # of 2.4, and of 2.0 and 2.1; 1 has none
+_is_compiling: Callable[[], bool] = next(
+    (place.is_compiling for place in _PLACES if hasattr(place, "is_compiling")), lambda: False)
 # Compiled code is compiled again where hooks have other numbers than before: these are always the same.
 _ID = RemovableHandle(OrderedDict()).id
 _TABLES: tuple[tuple[str, Any], ...] = (

@@ -73,6 +73,7 @@ TABLE: dict[str, Rule] = {
     # They read the indices, which are exact as all integers, and of their input no more than its shape.
     "aten::max_pool2d_with_indices": {0: Need(SHAPE)},
     "aten::max_pool3d_with_indices": {0: Need(SHAPE)},
+    "aten::mean": {0: Need(SHAPE)},  # of torch 2.0 and 2.1; later ones save nothing
     "aten::leaky_relu": Need(SIGNS),
     "aten::leaky_relu_": Need(SIGNS),
     # Attention that is written out multiplies probabilities, most of them far below the largest. Logits of deviation 8

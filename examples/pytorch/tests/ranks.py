@@ -28,8 +28,9 @@ def run(num_ranks, path, function, *arguments, **settings):
     for rank in ranks:
         rank.start()
     found = dict(results.get(timeout=SECONDS) for _ in ranks)
-    for rank in ranks:
-        rank.join(SECONDS)
+    for rank in ranks:  # all have given what they found
+        rank.join(10)
+        rank.kill()
     (path / "store").unlink(missing_ok=True)
     for r in range(num_ranks):
         assert not isinstance(found[r], str), f"rank {r}: {found[r]}"
@@ -41,12 +42,15 @@ def _be_rank(rank, num_ranks, store, results, function):
     try:
         dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=num_ranks,
                                 timeout=datetime.timedelta(seconds=SECONDS))
+        dist.barrier()  # lest one is done before another is connected
         furl_torch.manual_seed(0)
         results.put((rank, _as_numpy(function())))
     except BaseException:
         results.put((rank, traceback.format_exc()))
         raise
-    dist.destroy_process_group()
+    results.close()
+    results.join_thread()
+    dist.destroy_process_group()  # in torch 2.0 and 2.4, gloo may wait for the interpreter then, and that for gloo
 
 
 def _as_numpy(x):

@@ -5,6 +5,8 @@
 import torch
 from torch import nn
 
+TORCH = tuple(int(number) for number in torch.__version__.split(".")[:2])
+
 
 def values(*shape):
     """Made by an operator, with a gradient."""

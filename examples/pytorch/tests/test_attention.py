@@ -2,19 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fused attention, whose output and log-sums are computed again: gradients that were infinite or wrong."""
 
+from importlib import import_module
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from furl_torch import compress_saved, ops, skip
-from furl_torch.attention import Calls
+from furl_torch.attention import OPERATORS, Calls, call_fused
 from furl_torch.policy import OUTPUT
-from support import values
+from support import TORCH, values
 
 if not hasattr(F, "scaled_dot_product_attention"):
     pytest.skip("torch 1 has no fused attention", allow_module_level=True)
 
 ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"  # a GPU has others
+of_the_cpu = pytest.mark.skipif(not hasattr(torch.ops.aten, ATTENTION[6:]), reason="this torch has another on the CPU")
 
 
 def inputs():
@@ -60,6 +63,7 @@ def outlier_channels(q, k, v):
     v[..., :6] *= 10
 
 
+@pytest.mark.skipif(TORCH < (2, 1), reason="torch 2.0 writes attention out on the CPU")
 @pytest.mark.parametrize("bits", [1, 2])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("change", [large_logits, loud_token, sink, outlier_channels])
@@ -71,6 +75,7 @@ def test_no_case_is_much_worse_than_the_ordinary_one(change, causal, bits):
     assert max(errors(*x, compress_saved(bits), is_causal=causal)) < 4 * ordinary
 
 
+@of_the_cpu
 @pytest.mark.host_only
 @pytest.mark.parametrize("settings", [{}, {"is_causal": True}, {"scale": 0.5}, {"attn_mask": torch.randn(64, 64)},
                                       {"attn_mask": torch.rand(64, 64) > 0.5}])
@@ -104,6 +109,7 @@ def test_one_tensor_may_be_two_arguments(places):
     assert (gradients[1] - gradients[0]).norm() < 0.1 * gradients[0].norm()
 
 
+@of_the_cpu
 @pytest.mark.host_only
 def test_each_argument_is_kept_by_its_place():
     q, k, v = (values(1, 2, 64, 64) for _ in range(3))
@@ -119,6 +125,7 @@ def test_each_argument_is_kept_by_its_place():
     (y.sum() + z.sum()).backward()
 
 
+@of_the_cpu
 @pytest.mark.host_only
 def test_a_call_that_fails_leaves_nothing_to_the_next():
     context = compress_saved()
@@ -130,6 +137,7 @@ def test_a_call_that_fails_leaves_nothing_to_the_next():
     assert max(errors(*x, context)) < 0.4
 
 
+@of_the_cpu
 @pytest.mark.host_only
 def test_an_override_takes_the_place_of_all_this():
     q, k, v = (values(1, 2, 64, 64) for _ in range(3))
@@ -144,8 +152,22 @@ def test_an_override_takes_the_place_of_all_this():
     assert torch.equal(y.grad_fn._saved_output, y)
 
 
+def meta_attention(name, dropout):
+    """On the meta device."""
+    import_module("torch._meta_registrations")
+    if not torch._C._dispatch_has_kernel_for_dispatch_key("aten::" + name, "Meta"):
+        pytest.skip("this torch has its shapes for fake tensors alone")
+    q = torch.randn(1, 2, 64, 64, device="meta", requires_grad=True)
+    return call_fused(name, (q, q, q), None, dropout, False, None)[0]
+
+
+OF_GPUS = [name for name in OPERATORS if "for_cpu" not in name and hasattr(torch.ops.aten, name)]
+
+
 @pytest.mark.host_only
-def test_calls_with_dropout_have_a_name_of_their_own():
+@pytest.mark.skipif(TORCH < (2, 1), reason="torch 2.0 has no dropout there on meta tensors")
+@pytest.mark.parametrize("name", OF_GPUS)
+def test_calls_with_dropout_have_a_name_of_their_own(name):
     seen = []
 
     class Watching(compress_saved):
@@ -153,11 +175,19 @@ def test_calls_with_dropout_have_a_name_of_their_own():
             seen.append(ops.consumers(x)[0][0])
             return super()._pack(x)
 
-    q = torch.randn(1, 2, 64, 64, device="meta", requires_grad=True)
     for dropout in (0.0, 0.5):
         with Watching():
-            torch.ops.aten._scaled_dot_product_flash_attention(q, q, q, dropout)
-    assert set(seen) == {"aten::_scaled_dot_product_flash_attention", "aten::attention with kept results"}
+            meta_attention(name, dropout)
+    assert set(seen) == {"aten::" + name, "aten::attention with kept results"}
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize("name", OF_GPUS)
+def test_all_operators_are_called_again(name):
+    with compress_saved():
+        y = meta_attention(name, 0.0)
+    output = [x for x in dir(y.grad_fn) if x in ("_saved_output", "_saved_ouput", "_saved_result0")]  # by version
+    assert getattr(y.grad_fn, output[0]).shape == y.shape
 
 
 class Exact:
@@ -176,6 +206,7 @@ def kept(x=None):
     return lambda: Exact(x)
 
 
+@of_the_cpu
 @pytest.mark.host_only
 @pytest.mark.parametrize("order", [
     ("output", "log_sums"), ("log_sums", "seed", "output"), ("output", "log_sums", "seed")])
@@ -192,6 +223,7 @@ def test_results_may_be_saved_in_any_order(order):
             assert torch.equal(saved[name].call.result(saved[name].which), results[name])
 
 
+@of_the_cpu
 @pytest.mark.host_only
 def test_a_call_that_is_half_saved_does_not_spoil_the_next():
     calls = Calls()

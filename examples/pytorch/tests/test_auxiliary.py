@@ -17,6 +17,7 @@ import furl_torch
 from furl_torch import auxiliary
 from furl_torch.auxiliary import AuxConv2d, AuxLinear, Residual, Run, Signs
 from furl_torch.stand_ins import PART
+from support import TORCH
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float64]
 CONVOLUTIONS = [{}, {"stride": 2, "padding": 1}, {"padding": "same"}, {"groups": 2, "dilation": (1, 2)},
@@ -329,9 +330,11 @@ def test_converted_nets_learn(kind):
     assert loss.item() < 0.3
 
 
-@pytest.mark.skipif(not hasattr(torch, "compile"), reason="torch 1 has no compiler")
+@pytest.mark.skipif(TORCH < (2, 2), reason="the compiler of torch up to 2.1 does not compare tensors by 'is'")
 @pytest.mark.parametrize("kind", ["asa", "ara"])
 def test_compiled(kind):
+    if kind == "ara" and TORCH < (2, 5):
+        pytest.skip("the compiler of torch up to 2.4 cannot follow runs, which belong to a thread")
     net = images_net()
     x = torch.randn(4, 1, 8, 8)
     auxiliary.convert(net, kind, x)

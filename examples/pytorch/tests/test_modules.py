@@ -98,7 +98,6 @@ def test_activity_penalty_adds_its_gradient():
     assert ((mean - plain) - 0.5 * x).mean().abs().item() < 2e-3
 
 
-@pytest.mark.skipif(not hasattr(torch, "func"), reason="torch 1 has another vmap")
 def test_activity_penalty_of_many_gradients_at_once():
     x = torch.randn(64, 128, requires_grad=True)
     y = ff.activity_penalty(x * 1, 0.5, bits=8)

@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: 2026 The furl authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which library is loaded for the torch that runs."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import furl_torch
+from furl_torch._libraries import VARIABLE, find_library, library_name
+from furl_torch._ops import _load
+
+pytestmark = pytest.mark.host_only
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Of a wheel for three versions."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    for name in ("2.15", "2.9", "2.5-pre-cxx11"):
+        (tmp_path / f"_library-{name}.so").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("version,has_new_strings,name", [
+    ("2.15.0", True, "2.15"), ("2.9.1+cu128", True, "2.9"), ("2.5.1+cu124", False, "2.5-pre-cxx11"),
+    ("2.9.0a0+git1a2b", True, "2.9.0a0"), ("2.16.0.dev20261130+cpu", True, "2.16.0.dev20261130")])
+def test_names(version, has_new_strings, name):
+    assert library_name(version, has_new_strings) == f"_library-{name}.so"
+
+
+@pytest.mark.parametrize("version,has_new_strings,name", [
+    ("2.15.3", True, "2.15"), ("2.9.0+cpu", True, "2.9"), ("2.5.0", False, "2.5-pre-cxx11")])
+def test_every_version_has_its_own(folder, version, has_new_strings, name):
+    assert find_library(folder, version, has_new_strings).name == f"_library-{name}.so"
+
+
+@pytest.mark.parametrize("version,has_new_strings,this", [
+    ("2.8.0", True, "2.8.0: "), ("2.9.0a0+git1a2b", True, "2.9.0a0.git1a2b: "),  # what led up to a release may differ
+    ("2.5.1+cpu", True, "2.5.1.cpu: "), ("2.9.1", False, "2.9.1 with the strings of before C.* .pre-cxx11.: ")])
+def test_a_version_without_one_is_refused(folder, version, has_new_strings, this):
+    message = f"has operators for torch 2.5-pre-cxx11, 2.9, 2.15, and this is {this}build them .*pip install"
+    with pytest.raises(ImportError, match=message):
+        find_library(folder, version, has_new_strings)
+
+
+def test_no_library_at_all(folder):
+    for path in folder.iterdir():
+        path.unlink()
+    with pytest.raises(ImportError, match="are not built: build them"):
+        find_library(folder, "2.15.0", True)
+
+
+def test_the_variable_comes_first(folder, monkeypatch):
+    named = folder / "of_cmake.so"
+    monkeypatch.setenv(VARIABLE, str(named))
+    with pytest.raises(ImportError, match=f"{VARIABLE} is .*of_cmake.so: there is no such file"):
+        find_library(folder, "2.15.0", True)
+    named.touch()
+    assert find_library(folder, "2.15.0", True) == named
+
+
+def test_a_processor_without_the_instructions_is_refused(tmp_path):
+    library = find_library(Path(furl_torch.__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi())
+    content = library.read_bytes()
+    needs = b"\x02\x80\x00\xc0\x04\x00\x00\x00"  # GNU_PROPERTY_X86_ISA_1_NEEDED, of four bytes
+    if needs not in content:
+        pytest.skip("this library was built for this machine and does not say what it needs")
+    place = content.index(needs) + len(needs)
+    later = tmp_path / "later.so"
+    later.write_bytes(content[:place] + b"\x00\x00\x00\x80" + content[place + 4:])  # of a level that nobody has
+    with pytest.raises(ImportError, match="do not load: .*CPU ISA level is lower than required.*pip install"):
+        _load(later)
