@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,13 @@ def _load(path: Path) -> None:
 
 
 _load(find_library(Path(__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi()))
+
+
+def warn_of_no_kernels() -> None:
+    """If there is a GPU, and the operators cannot work on it."""
+    if torch.cuda.is_available() and not torch._C._dispatch_has_kernel_for_dispatch_key("furl::compress", "CUDA"):
+        warnings.warn("this furl_torch has no kernels for the GPU, and cannot compress what lies there: build it from "
+                      "source, with FURL_CUDA=1", stacklevel=3)
 
 
 class _Operators:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from . import attention, contents, graph, graph_blobs, policy
-from ._ops import ops
+from ._ops import ops, warn_of_no_kernels
 from .auto import WIDTHS, Automatic, automatic
 from .codec import Codec, Override, Overrides, checked, is_skipping
 from .meter import Count, LiveBytes, Stats
@@ -62,6 +62,7 @@ class compress_saved(saved_tensors_hooks):
     def __init__(self, bits: Union[int, str] = 2, window: int = 8, *, group: int = policy.ROTATED,
                  mean_bits: Optional[float] = None, overrides: Optional[Mapping[Union[type, str], Override]] = None,
                  model: Optional[nn.Module] = None, min_elements: int = 1024, offload: bool = False) -> None:
+        warn_of_no_kernels()
         hook = graph.Hook if graph.CAN_TRACE else (lambda function: function)
         super().__init__(hook(self._save), hook(self._restore))
         self.settings: dict[str, Any] = {"bits": bits, "window": window, "group": group, "mean_bits": mean_bits,

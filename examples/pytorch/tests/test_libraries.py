@@ -72,3 +72,11 @@ def test_a_processor_without_the_instructions_is_refused(tmp_path):
     later.write_bytes(content[:place] + b"\x00\x00\x00\x80" + content[place + 4:])  # of a level that nobody has
     with pytest.raises(ImportError, match="do not load: .*CPU ISA level is lower than required.*pip install"):
         _load(later)
+
+
+def test_where_there_is_a_gpu_but_no_kernels_a_warning_says_so(monkeypatch):
+    if torch._C._dispatch_has_kernel_for_dispatch_key("furl::compress", "CUDA"):
+        pytest.skip("this library has kernels")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.warns(UserWarning, match="no kernels for the GPU.* FURL_CUDA=1"):
+        furl_torch.compress_saved()
