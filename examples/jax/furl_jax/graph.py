@@ -90,9 +90,11 @@ def num_bytes(atom: Atom) -> int:
 
 def is_repeated(atom: Atom, equation: JaxprEqn) -> bool:
     """Whether the equation uses an element of this operand for several of its results."""
+    if equation.primitive.name not in REPEATING:
+        return False
     operand: Any = atom.aval
     result: Any = equation.outvars[0].aval
-    return equation.primitive.name in REPEATING and operand.size < result.size
+    return bool(operand.size < result.size)
 
 
 def is_inexact(atom: Atom) -> bool:
