@@ -41,8 +41,9 @@ def compress_residuals(
     Arguments are pytrees, given by position; what is not an array in them is left alone. Bools are kept in one bit
     each. Integers, denominators, float64, and what other primitives read, directly or through products, pass as they
     are, and so do quotients and negative powers of what varies and factors that meet one: softmax and its loss are
-    best outside. The function must not close over values that are differentiated. No forward-mode derivatives.
-    ValueError, or TypeError for keys, keywords and what is closed over, names what is refused.
+    best outside. The function must not close over values that are differentiated. No derivatives in
+    forward mode or of second order.
+    ValueError, or TypeError for keys, keywords, derivatives and what is closed over, names what is refused.
     """
     rules = _Rules(bits, pointwise_bits, _positions("weights", weights),
                    _positions("activations", activations), min_elements)

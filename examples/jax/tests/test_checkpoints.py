@@ -195,7 +195,8 @@ def test_linearize_and_its_transpose() -> None:
 
 def test_what_is_refused_is_named() -> None:
     for x, key, bits, error, refused in [
-            (X, KEY, 9, ValueError, "bits"), (X, KEY, 2.5, TypeError, "bits is 2.5"), (X, 0, 2, TypeError, "key is 0: must be one key"),
+            (X, KEY, 9, ValueError, "bits"), (X, KEY, 2.5, TypeError, "bits is 2.5"),
+            (X, 0, 2, TypeError, "key is 0: must be one key"),
             (jnp.arange(3), KEY, 2, TypeError, "dtype of x is int32")]:
         with pytest.raises(error, match=refused):
             keep(x, key, bits)  # type: ignore[arg-type]
