@@ -83,6 +83,12 @@ def producers(jaxpr: Jaxpr) -> dict[Var, JaxprEqn]:
     return {variable: equation for equation in jaxpr.eqns for variable in equation.outvars}
 
 
+def used(jaxpr: Jaxpr) -> set[Var]:
+    """The variables that equations or the results of a jaxpr read."""
+    atoms = [*jaxpr.outvars, *(atom for equation in jaxpr.eqns for atom in equation.invars)]
+    return {atom for atom in atoms if isinstance(atom, Var)}
+
+
 def num_bytes(atom: Atom) -> int:
     aval: Any = atom.aval
     return int(aval.size * aval.dtype.itemsize)

@@ -155,9 +155,12 @@ def _with_compressed_vjp(call: Callable[..., Any], rules: _Rules, position: list
         sources = [graph.source(atom, made_by) for atom in residuals]
         pullback["views"] = [views for _, views in sources]
         bits = _choose_bits(closed.jaxpr, sources, results, residuals, rules, position, pullback)
-        places: dict[Any, int] = {}
-        pullback["place"] = [places.setdefault(_name(atom), len(places)) for atom, _ in sources]
-        kept = {_name(atom): atom for atom, _ in sources}
+        # JAX keeps some that nothing reads, such as that of the 0 of softplus(x) = logaddexp(x, 0).
+        used = graph.used(pullback["jaxpr"].jaxpr)
+        kept = {_name(atom): atom for (atom, _), variable in zip(sources, pullback["jaxpr"].jaxpr.invars)
+                if variable in used}
+        places = {name: place for place, name in enumerate(kept)}
+        pullback["place"] = [places.get(_name(atom)) for atom, _ in sources]
         words = jax.random.bits(key, (len(kept), KEY_WORDS), jnp.uint32)
         return (jax.tree.unflatten(pullback["out"], results),
                 [_keep(read(atom), bits.get(name, 0), words[i]) for i, (name, atom) in enumerate(kept.items())])

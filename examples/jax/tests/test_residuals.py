@@ -83,6 +83,16 @@ def test_arguments_pass_unless_they_are_activations() -> None:
     check_on_average(as_activation, flat(gradient(product)), .4)
 
 
+def test_what_the_backward_pass_does_not_read_is_not_kept() -> None:
+    def layer(w: Any, x: jax.Array) -> jax.Array:
+        return jax.nn.softplus(x @ w["a"]) @ w["b"]
+
+    compressed = compress_residuals(layer)
+    assert kept_bytes(layer, W, X) > 2 * X.nbytes
+    assert kept_bytes(compressed, KEY, W, X) < 1.3 * X.size  # a byte of exp, and 2 bits for a product
+    check_on_average(compressed, flat(gradient(layer)), .5)
+
+
 def test_small_arrays_pass() -> None:
     compressed = compress_residuals(block, min_elements=10**6)
     np.testing.assert_allclose(flat(gradient(compressed, KEY)), flat(gradient(block)), rtol=1e-4, atol=1e-4)
