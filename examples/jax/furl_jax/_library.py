@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import jax
+import numpy as np
 
 LIBRARY_VARIABLE = "FURL_JAX_LIBRARY"
 
@@ -36,8 +37,10 @@ _blob_bytes.restype = ctypes.c_int64
 
 
 def blob_bytes(num_elements: int, bits: int, are_codes: bool) -> int:
-    """Size of the blob of so many elements, codes that are packed as they are or values. ValueError says
-    which argument is refused, and why."""
+    """Size of the blob of so many elements, codes that are packed as they are or values. TypeError and ValueError
+    say which argument is refused, and why."""
+    if not isinstance(bits, (int, np.integer)):
+        raise TypeError(f"bits is {bits}: must be an integer, 1..8")
     message = ctypes.create_string_buffer(256)
     size = _blob_bytes(num_elements, bits, are_codes, message, len(message))
     if size < 0:

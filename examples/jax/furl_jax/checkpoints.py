@@ -39,7 +39,7 @@ def keep(x: ArrayLike, key: Array, bits: int = 2) -> Array:
 
     RuntimeError if JAX's flag jax_remat3 is off or missing: it must be on before jax.checkpoint is called.
     TypeError for derivatives outside of jax.checkpoint, where nothing would be kept in codes, and for those in
-    forward mode. TypeError and ValueError name the argument that is refused.
+    forward mode or of second order. TypeError and ValueError name the argument that is refused.
     """
     if not getattr(jax.config, FLAG, False):
         raise RuntimeError(f"keep needs JAX's flag {FLAG}, which is off, or which jax {jax.__version__} does not have: "

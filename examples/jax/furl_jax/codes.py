@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -74,8 +74,7 @@ def compress_with_words(x: Array, words: Array, bits: int) -> Compressed:
     if x.dtype not in VALUE_DTYPES:
         raise TypeError(f"dtype of x is {x.dtype}: must be float32, float16 or bfloat16")
     blob = shaped((blob_bytes(x.size, bits, are_codes=False),), jnp.uint8, jax.typeof(x))
-    call = jax.ffi.ffi_call("furl_compress", blob, vmap_method="broadcast_all")
-    return Compressed(call(x, words, bits=np.int64(bits)), words, x.shape, x.dtype, bits)
+    return Compressed(_call("furl_compress", blob, bits, x, words), words, x.shape, x.dtype, bits)
 
 
 def decompress(compressed: Compressed) -> Array:
@@ -87,8 +86,7 @@ def decompress_after(compressed: Compressed, after: Array) -> Array:
     """decompress, but not before `after` has been computed: XLA would do all at once at the beginning of the
     backward pass."""
     y = shaped(compressed.shape, compressed.dtype, jax.typeof(compressed.blob))
-    call = jax.ffi.ffi_call("furl_decompress", y, vmap_method="broadcast_all")
-    return call(compressed.blob, compressed.key, after, bits=np.int64(compressed.bits))
+    return _call("furl_decompress", y, compressed.bits, compressed.blob, compressed.key, jax.lax.stop_gradient(after))
 
 
 def pack(codes: ArrayLike, bits: int = 1) -> Packed:
@@ -97,8 +95,7 @@ def pack(codes: ArrayLike, bits: int = 1) -> Packed:
     if codes.dtype not in CODE_DTYPES:
         raise TypeError(f"dtype of codes is {codes.dtype}: must be uint8 or bool")
     blob = shaped((blob_bytes(codes.size, bits, are_codes=True),), jnp.uint8, jax.typeof(codes))
-    call = jax.ffi.ffi_call("furl_pack", blob, vmap_method="broadcast_all")
-    return Packed(call(codes, bits=np.int64(bits)), codes.shape, codes.dtype, bits)
+    return Packed(_call("furl_pack", blob, bits, codes), codes.shape, codes.dtype, bits)
 
 
 def unpack(packed: Packed) -> Array:
@@ -109,8 +106,20 @@ def unpack(packed: Packed) -> Array:
 def unpack_after(packed: Packed, after: Array) -> Array:
     """unpack, but not before `after` has been computed."""
     codes = shaped(packed.shape, packed.dtype, jax.typeof(packed.blob))
-    call = jax.ffi.ffi_call("furl_unpack", codes, vmap_method="broadcast_all")
-    return call(packed.blob, after, bits=np.int64(packed.bits))
+    return _call("furl_unpack", codes, packed.bits, packed.blob, jax.lax.stop_gradient(after))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
+def _call(name: str, result: jax.ShapeDtypeStruct, bits: int, *operands: Array) -> Array:
+    """What a handler of XLA computes."""
+    call = jax.ffi.ffi_call(name, result, vmap_method="broadcast_all")
+    return call(*operands, bits=np.int64(bits))
+
+
+@_call.defjvp
+def _(*_: Any) -> NoReturn:
+    raise TypeError("codes are differentiated: compress has no derivative, and what compress_residuals and keep made "
+                    "has none of second order")
 
 
 def shaped(shape: tuple[int, ...], dtype: Any, like: Any) -> jax.ShapeDtypeStruct:

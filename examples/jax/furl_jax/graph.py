@@ -83,6 +83,12 @@ def producers(jaxpr: Jaxpr) -> dict[Var, JaxprEqn]:
     return {variable: equation for equation in jaxpr.eqns for variable in equation.outvars}
 
 
+def used(jaxpr: Jaxpr) -> set[Var]:
+    """The variables that equations or the results of a jaxpr read."""
+    atoms = [*jaxpr.outvars, *(atom for equation in jaxpr.eqns for atom in equation.invars)]
+    return {atom for atom in atoms if isinstance(atom, Var)}
+
+
 def num_bytes(atom: Atom) -> int:
     aval: Any = atom.aval
     return int(aval.size * aval.dtype.itemsize)
@@ -90,9 +96,11 @@ def num_bytes(atom: Atom) -> int:
 
 def is_repeated(atom: Atom, equation: JaxprEqn) -> bool:
     """Whether the equation uses an element of this operand for several of its results."""
+    if equation.primitive.name not in REPEATING:
+        return False
     operand: Any = atom.aval
     result: Any = equation.outvars[0].aval
-    return equation.primitive.name in REPEATING and operand.size < result.size
+    return bool(operand.size < result.size)
 
 
 def is_inexact(atom: Atom) -> bool:

@@ -73,7 +73,7 @@ class _Search:
                 self._add(self.of(atom), "mul" if name == "div" and i == 0 else name)
             if name in ("mul", "div") and (results[0] in self.flow.quotients or self.flow.is_exposed(results[0])):
                 self._add(self.of(atom), graph.QUOTIENT)
-        is_recomputed = results[0] not in self.flow.cotangents
+        is_recomputed = self.flow.cotangents.isdisjoint(results)  # which a print does not have
         if name in graph.PASSED_ON or (is_recomputed and name in graph.PRODUCTS | {"mul"}):
             self._mark(results, numbers)
         elif is_recomputed and name == "div":

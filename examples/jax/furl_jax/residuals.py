@@ -41,8 +41,9 @@ def compress_residuals(
     Arguments are pytrees, given by position; what is not an array in them is left alone. Bools are kept in one bit
     each. Integers, denominators, float64, and what other primitives read, directly or through products, pass as they
     are, and so do quotients and negative powers of what varies and factors that meet one: softmax and its loss are
-    best outside. The function must not close over values that are differentiated. No forward-mode derivatives.
-    ValueError, or TypeError for keys, keywords and what is closed over, names what is refused.
+    best outside. The function must not close over values that are differentiated. No derivatives in
+    forward mode or of second order.
+    ValueError, or TypeError for keys, keywords, derivatives and what is closed over, names what is refused.
     """
     rules = _Rules(bits, pointwise_bits, _positions("weights", weights),
                    _positions("activations", activations), min_elements)
@@ -53,30 +54,37 @@ def compress_residuals(
         if keywords:
             raise TypeError(f"{', '.join(keywords)} given by keyword: all arguments must be given by position")
         rules.check_positions(len(arguments))
-        leaves, tree = jax.tree.flatten(arguments)
-        places = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
-        position = [p for p, argument in enumerate(arguments) for _ in jax.tree.leaves(argument)]
-
-        def call(*arrays: Any) -> Any:
-            filled = list(leaves)
-            for place, array in zip(places, arrays, strict=True):
-                filled[place] = array
-            return function(*jax.tree.unflatten(tree, filled))
-
-        call_compressed = _with_compressed_vjp(call, rules, [position[place] for place in places])
-        return call_compressed(key, *(leaves[place] for place in places))
+        call, arrays = _of_arrays(function, arguments)
+        position = [p for p, argument in enumerate(arguments) for _ in filter(_is_array, jax.tree.leaves(argument))]
+        return _with_compressed_vjp(call, rules, position)(key, *arrays)
 
     return compressed
+
+
+def _of_arrays(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:
+    """The function of the arrays in its arguments alone, and these arrays."""
+    leaves, tree = jax.tree.flatten(arguments)
+    places = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
+
+    def call(*arrays: Any) -> Any:
+        filled = list(leaves)
+        for place, array in zip(places, arrays, strict=True):
+            filled[place] = array
+        return function(*jax.tree.unflatten(tree, filled))
+
+    return call, [leaves[place] for place in places]
 
 
 def kept_bytes(function: Callable[..., Any], *arguments: Any) -> int:
     """Bytes that the derivative of function(*arguments) in reverse keeps from the forward pass: jax.vjp's residuals
     without arguments and constants. What is repeated, reshaped or cast counts as what it is made of, if that is
-    smaller. Only shapes and dtypes of the arguments matter."""
-    def residuals(*values: Any) -> list[Any]:
-        return jax.tree.leaves(jax.vjp(function, *values)[1])
+    smaller. Only shapes and dtypes of arrays in the arguments matter; what is not an array is left alone."""
+    call, arrays = _of_arrays(function, arguments)
 
-    jaxpr = graph.inlined(residuals, *arguments).jaxpr
+    def residuals(*values: Any) -> list[Any]:
+        return jax.tree.leaves(jax.vjp(call, *values)[1])
+
+    jaxpr = graph.inlined(residuals, *arrays).jaxpr
     made_by = graph.producers(jaxpr)
     sources = {_name(atom): atom for atom, _ in (graph.source(atom, made_by) for atom in jaxpr.outvars)}
     return sum(graph.num_bytes(atom) for name, atom in sources.items() if name in made_by)
@@ -88,7 +96,7 @@ class _Rules:
     def __init__(self, bits: int, pointwise_bits: int, weights: frozenset[int], activations: frozenset[int],
                  min_elements: int):
         for name, value in (("bits", bits), ("pointwise_bits", pointwise_bits)):
-            if not isinstance(value, int) or not 1 <= value <= 8:
+            if not isinstance(value, (int, np.integer)) or not 1 <= value <= 8:
                 raise ValueError(f"{name} is {value}: must be 1..8")
         if not isinstance(min_elements, int) or min_elements < 0:
             raise ValueError(f"min_elements is {min_elements}: must be an integer from 0 on")
@@ -147,9 +155,12 @@ def _with_compressed_vjp(call: Callable[..., Any], rules: _Rules, position: list
         sources = [graph.source(atom, made_by) for atom in residuals]
         pullback["views"] = [views for _, views in sources]
         bits = _choose_bits(closed.jaxpr, sources, results, residuals, rules, position, pullback)
-        places: dict[Any, int] = {}
-        pullback["place"] = [places.setdefault(_name(atom), len(places)) for atom, _ in sources]
-        kept = {_name(atom): atom for atom, _ in sources}
+        # JAX keeps some that nothing reads, such as that of the 0 of softplus(x) = logaddexp(x, 0).
+        used = graph.used(pullback["jaxpr"].jaxpr)
+        kept = {_name(atom): atom for (atom, _), variable in zip(sources, pullback["jaxpr"].jaxpr.invars)
+                if variable in used}
+        places = {name: place for place, name in enumerate(kept)}
+        pullback["place"] = [places.get(_name(atom)) for atom, _ in sources]
         words = jax.random.bits(key, (len(kept), KEY_WORDS), jnp.uint32)
         return (jax.tree.unflatten(pullback["out"], results),
                 [_keep(read(atom), bits.get(name, 0), words[i]) for i, (name, atom) in enumerate(kept.items())])
@@ -219,9 +230,12 @@ def _readers(residuals: list[Any], results: list[Any], numbers: list[int],
 
 
 def _check_closed_over(constants: Iterable[Any]) -> None:
-    """Tracers of a derivative: JAX would say that one has escaped."""
-    if any(type(constant).__module__.endswith("interpreters.ad") for constant in constants):
-        raise TypeError("function closes over a value that is differentiated: it must be an argument")
+    """Tracers of a derivative, below those of vmap: JAX would say that one has escaped."""
+    for constant in constants:
+        while type(constant).__module__.endswith("interpreters.batching"):
+            constant = constant.val
+        if type(constant).__module__.endswith("interpreters.ad"):
+            raise TypeError("function closes over a value that is differentiated: it must be an argument")
 
 
 def _keep(value: Any, bits: int, words: Array) -> Any:
@@ -241,7 +255,7 @@ def _name(atom: Any) -> Any:
 
 
 def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, (Array, np.ndarray, np.generic))
+    return isinstance(leaf, (Array, np.ndarray, np.generic, jax.ShapeDtypeStruct))
 
 
 def _is_differentiable(value: Any) -> bool:

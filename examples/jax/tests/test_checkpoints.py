@@ -178,9 +178,25 @@ def test_derivatives_that_would_keep_nothing_in_codes_are_refused() -> None:
             differentiate()
 
 
+def test_derivatives_of_second_order_are_refused() -> None:
+    layer = jax.checkpoint(lambda key, w, x: jnp.tanh(keep(x @ w["a"], key)))
+    for differentiate in (jax.jvp, lambda f, w, t: jax.vjp(f, *w)[1](*t)):
+        with pytest.raises(TypeError, match="none of second order"):
+            differentiate(jax.jit(jax.grad(lambda w: layer(KEY, w, X).sum())), (W,), (W,))
+
+
+def test_linearize_and_its_transpose() -> None:
+    layer = jax.checkpoint(marked)
+    _, derivative = jax.linearize(lambda w: layer(KEY, w, X), W)
+    expected = jax.grad(lambda w: (layer(KEY, w, X) * TARGET).sum())(W)
+    given, = jax.linear_transpose(derivative, W)(TARGET)
+    np.testing.assert_allclose(flat(given), flat(expected), rtol=1e-4, atol=1e-3)
+
+
 def test_what_is_refused_is_named() -> None:
     for x, key, bits, error, refused in [
-            (X, KEY, 9, ValueError, "bits"), (X, 0, 2, TypeError, "key is 0: must be one key"),
+            (X, KEY, 9, ValueError, "bits"), (X, KEY, 2.5, TypeError, "bits is 2.5"),
+            (X, 0, 2, TypeError, "key is 0: must be one key"),
             (jnp.arange(3), KEY, 2, TypeError, "dtype of x is int32")]:
         with pytest.raises(error, match=refused):
             keep(x, key, bits)  # type: ignore[arg-type]

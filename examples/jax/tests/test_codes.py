@@ -111,6 +111,19 @@ def test_packed_bools_are_exact() -> None:
     assert y.dtype == jnp.bool_ and (y == mask).all()
 
 
+@pytest.mark.parametrize("bits", [2, 8])
+def test_what_is_not_finite_does_not_vanish(bits: int) -> None:
+    x = normal(3000).at[1500].set(jnp.nan).at[2999].set(-jnp.inf)
+    y = restored(x, jax.random.key(4), bits)
+    assert not jnp.isfinite(y[jnp.array([1500, 2999])]).any() and jnp.isfinite(y[:1024]).all()
+
+
+def test_derivatives_are_refused() -> None:
+    for differentiate in (jax.grad, jax.jacfwd):
+        with pytest.raises(TypeError, match="compress has no derivative"):
+            differentiate(lambda x: restored(x, jax.random.key(4)).sum())(normal(10))
+
+
 def test_what_is_refused_is_named() -> None:
     key = jax.random.key(0)
     for bits in (0, 9, -3):
@@ -118,6 +131,8 @@ def test_what_is_refused_is_named() -> None:
             compress(normal(10), key, bits)
         with pytest.raises(ValueError, match="bits is"):
             pack(jnp.zeros(10, jnp.uint8), bits)
+    with pytest.raises(TypeError, match="bits is 2.5: must be an integer"):
+        compress(normal(10), key, 2.5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="dtype of x is int32"):
         compress(jnp.arange(10), key)
     with pytest.raises(TypeError, match="dtype of codes is float32"):

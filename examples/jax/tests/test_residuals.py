@@ -83,6 +83,16 @@ def test_arguments_pass_unless_they_are_activations() -> None:
     check_on_average(as_activation, flat(gradient(product)), .4)
 
 
+def test_what_the_backward_pass_does_not_read_is_not_kept() -> None:
+    def layer(w: Any, x: jax.Array) -> jax.Array:
+        return jax.nn.softplus(x @ w["a"]) @ w["b"]
+
+    compressed = compress_residuals(layer)
+    assert kept_bytes(layer, W, X) > 2 * X.nbytes
+    assert kept_bytes(compressed, KEY, W, X) < 1.3 * X.size  # a byte of exp, and 2 bits for a product
+    check_on_average(compressed, flat(gradient(layer)), .5)
+
+
 def test_small_arrays_pass() -> None:
     compressed = compress_residuals(block, min_elements=10**6)
     np.testing.assert_allclose(flat(gradient(compressed, KEY)), flat(gradient(block)), rtol=1e-4, atol=1e-4)
@@ -181,6 +191,7 @@ def test_equinox_modules() -> None:
         return jax.vmap(model)(x)
 
     compressed = compress_residuals(apply)
+    assert kept_bytes(compressed, KEY, model, X) < kept_bytes(apply, model, X) / 6
     exact = eqx.filter_grad(lambda m: (apply(m, X) * TARGET).sum())(model)
     given = eqx.filter_jit(eqx.filter_grad(lambda m: (compressed(KEY, m, X) * TARGET).sum()))(model)
     assert jax.tree.structure(given) == jax.tree.structure(exact)
@@ -216,9 +227,45 @@ def test_what_is_refused_is_named() -> None:
 @pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
 def test_differentiated_values_that_are_closed_over_are_refused(transform: Callable[..., Any]) -> None:
     for loss in (lambda w: compress_residuals(lambda x: x @ w["a"])(KEY, X).sum(),
-                 lambda w: compress_residuals(lambda v, x: x @ w["a"] @ v["b"])(KEY, w, X).sum()):
+                 lambda w: compress_residuals(lambda v, x: x @ w["a"] @ v["b"])(KEY, w, X).sum(),
+                 lambda w: jax.vmap(lambda a: compress_residuals(lambda x: x @ a)(KEY, X))(w["a"][None]).sum()):
         with pytest.raises(TypeError, match="closes over a value that is differentiated"):
             transform(jax.grad(loss))(W)
+
+
+def test_derivatives_of_second_order_are_refused() -> None:
+    of_a = jax.jit(jax.grad(lambda a: (compress_residuals(block)(KEY, W | {"a": a}, X)**2).sum()))
+    for differentiate in (jax.jacfwd, jax.jacrev):
+        with pytest.raises(TypeError, match="none of second order"):
+            differentiate(of_a)(W["a"])
+
+
+def test_the_backward_pass_is_linear_and_has_a_derivative() -> None:
+    _, pull = jax.vjp(lambda w: compress_residuals(block)(KEY, w, X), W)
+    given, = pull(TARGET)
+    of_target, = jax.vjp(pull, TARGET)[1]((W,))
+    assert jnp.vdot(of_target, TARGET) == pytest.approx(flat(given) @ flat(W), rel=1e-3)
+
+
+def test_a_print_in_the_forward_pass_and_in_the_backward_pass(capfd: pytest.CaptureFixture[str]) -> None:
+    @jax.custom_vjp
+    def printing(y: jax.Array) -> jax.Array:
+        return y
+
+    def backward(y: jax.Array, cotangent: jax.Array) -> tuple[jax.Array]:
+        jax.debug.print("backward {}", y[0, 0])
+        return cotangent,
+
+    printing.defvjp(lambda y: (y, y), backward)
+
+    def layer(w: Any, x: jax.Array) -> jax.Array:
+        jax.debug.print("forward {}", x[0, 0])
+        return jax.nn.relu(printing(x @ w["a"]))
+
+    given = jax.jit(lambda: gradient(compress_residuals(layer), KEY))()
+    np.testing.assert_allclose(flat(given), flat(gradient(lambda w, x: jax.nn.relu(x @ w["a"]))), rtol=1e-4, atol=1e-3)
+    jax.effects_barrier()
+    assert [line.split()[0] for line in capfd.readouterr().out.splitlines()] == ["forward", "backward"]
 
 
 def test_results_may_be_numbers() -> None:
