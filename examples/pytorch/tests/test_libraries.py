@@ -25,7 +25,9 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("version,has_new_strings,name", [
     ("2.15.0", True, "2.15"), ("2.9.1+cu128", True, "2.9"), ("2.5.1+cu124", False, "2.5-pre-cxx11"),
-    ("2.9.0a0+git1a2b", True, "2.9.0a0"), ("2.16.0.dev20261130+cpu", True, "2.16.0.dev20261130")])
+    ("2.9.1+rocm6.4", True, "2.9"), ("2.4.1.post303", True, "2.4"),  # of conda
+    ("2.9.0a0+git1a2b", True, "2.9.0a0+git1a2b"), ("2.15.0rc2", True, "2.15.0rc2"),
+    ("2.16.0.dev20261130+cpu", True, "2.16.0.dev20261130+cpu")])
 def test_names(version, has_new_strings, name):
     assert library_name(version, has_new_strings) == f"_library-{name}.so"
 
