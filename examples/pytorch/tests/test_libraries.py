@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which library is loaded for the torch that runs."""
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,7 @@ from furl_torch._libraries import VARIABLE, find_library, library_name
 from furl_torch._ops import _load
 
 pytestmark = pytest.mark.host_only
+LIBRARY = find_library(Path(furl_torch.__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi()).resolve()
 
 
 @pytest.fixture
@@ -63,9 +68,19 @@ def test_the_variable_comes_first(folder, monkeypatch):
     assert find_library(folder, "2.15.0", True) == named
 
 
+def test_a_second_library_is_refused(tmp_path):
+    """Torch would end the process."""
+    shutil.copy(LIBRARY, tmp_path / "_library.so")
+    code = f"import torch; torch.ops.load_library('{tmp_path}/_library.so'); import furl_torch"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), VARIABLE: str(LIBRARY)}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 1 and "ImportError: this process has loaded operators of furl" in ended.stderr
+    environment[VARIABLE] = "_library.so"  # the same, by a relative path
+    subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True)
+
+
 def test_a_processor_without_the_instructions_is_refused(tmp_path):
-    library = find_library(Path(furl_torch.__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi())
-    content = library.read_bytes()
+    content = LIBRARY.read_bytes()
     needs = b"\x02\x80\x00\xc0\x04\x00\x00\x00"  # GNU_PROPERTY_X86_ISA_1_NEEDED, of four bytes
     if needs not in content:
         pytest.skip("this library was built for this machine and does not say what it needs")
