@@ -26,8 +26,8 @@ def _load(path: Path) -> None:
 
 _library = find_library(Path(__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi()).resolve()
 if str(_library) not in torch.ops.loaded_libraries and torch._C._jit_get_schemas_for_operator("furl::compress"):
-    raise ImportError("this process has loaded operators of furl from another library, and torch would end it at a second "
-                      f"one: import furl_torch first, or give the path of the first in {VARIABLE}")
+    raise ImportError("this process has loaded operators of furl from another library, and torch would end it at a "
+                      f"second one: import furl_torch first, or give the path of the first in {VARIABLE}")
 _load(_library)
 
 
