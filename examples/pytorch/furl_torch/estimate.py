@@ -187,6 +187,7 @@ class _Step:
         with ExitStack() as stack:
             stack.enter_context(mock.patch.object(F, "dropout", _dropout))
             stack.enter_context(mock.patch.object(F, "scaled_dot_product_attention", _attention))
+            stack.enter_context(torch.random.fork_rng([]))
             stack.enter_context(torch.device("meta"))
             stack.enter_context(torch.enable_grad())
             stack.enter_context(planner)

@@ -233,10 +233,12 @@ def test_the_largest_batch_fits_and_one_more_does_not():
 
 
 def test_nothing_of_the_model_changes_and_refusals():
-    net = small_net()
-    before = {name: t.clone() for name, t in net.state_dict().items()}
-    furl_torch.estimate(net, torch.randn(4, 1, 28, 28), codecs={"a": Codec()})
+    net = small_net().append(furl_torch.modules.Dropout())
+    images = torch.randn(4, 1, 28, 28)
+    before, generator = {name: t.clone() for name, t in net.state_dict().items()}, torch.get_rng_state()
+    furl_torch.estimate(net, images, codecs={"a": Codec()})
     assert all(torch.equal(t, before[name]) for name, t in net.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), generator)
     assert F.dropout.__module__ == "torch.nn.functional"
     with pytest.raises(ValueError, match="no tensor with a batch"):
         furl_torch.estimate(net, 3)
