@@ -28,6 +28,7 @@ class CompressSaved(_lightning.Callback):  # type: ignore[misc,unused-ignore]
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Before training_step."""
+        self._leave()  # a batch that ends the epoch before its training_step has no end
         assert self.context is not None
         self.context.__enter__()
 
