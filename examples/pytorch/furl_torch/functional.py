@@ -122,8 +122,8 @@ def gelu(x: Tensor, bits: int = 3) -> Tensor:
 
 @eagerly  # a graph would have its key for good
 def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Zeroes elements with probability p, a multiple of 2**-16, and scales the others; keeps nothing
-    but a key, which it draws from torch's generator of the CPU, whatever the device."""
+    """Zeroes elements with probability p, which is rounded to a multiple of 2**-16, and scales the others; keeps
+    nothing but a key, which it draws from torch's generator of the CPU, whatever the device."""
     if not 0 <= p <= 1:
         raise ValueError(f"p is {p}: must be 0 to 1")
     if not training or p == 0:
