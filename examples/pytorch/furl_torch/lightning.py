@@ -28,12 +28,15 @@ class CompressSaved(_lightning.Callback):  # type: ignore[misc,unused-ignore]
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Before training_step."""
-        self._leave()  # a batch that ends the epoch before its training_step has no end
         assert self.context is not None
         self.context.__enter__()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """After the backward pass and the optimizer."""
+        self._leave()
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """A batch that ends the epoch before its training_step has no end."""
         self._leave()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
