@@ -36,6 +36,7 @@ def find_library(folder: Path, version: str, has_new_strings: bool) -> Path:
     found = sorted((path.name[len("_library-"):-len(".so")] for path in folder.glob("_library-*.so")),
                    key=lambda name: [int(number) for number in re.findall(r"\d+", name)])
     if not found:
-        raise ImportError(f"the operators of furl_torch are not built: {HOW_TO_BUILD}")
+        raise ImportError(f"there are no operators in {folder}: if furl_torch is installed, run Python in another "
+                          f"folder than furl's sources; else {HOW_TO_BUILD}")
     this = version if has_new_strings else f"{version} with the strings of before C++11 (pre-cxx11)"
     raise ImportError(f"furl_torch has operators for torch {', '.join(found)}, and this is {this}: {HOW_TO_BUILD}")
