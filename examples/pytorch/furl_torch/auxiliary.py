@@ -17,6 +17,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.nn.grad import conv2d_input, conv2d_weight
 
+from .checkpoints import autocast_dtype
 from .codec import CODED
 from ._ops import ops
 from .stand_ins import Residual, Run, Signs, StandIn
@@ -52,18 +53,6 @@ class _Product(torch.autograd.Function):
         return of_input, None, of_weight, of_bias, None, None, None
 
 
-def _autocast_dtype(x: Tensor) -> Optional[torch.dtype]:
-    """What autocast would make of x where it is multiplied; None if it would do nothing."""
-    kind = x.device.type
-    if x.dtype not in CODED or kind == "meta":  # torch asks which device a meta tensor stands for
-        return None
-    if hasattr(torch, "get_autocast_dtype"):
-        return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
-    if kind == "cpu":
-        return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
-    return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
-
-
 class _Auxiliary(nn.Module):
     """What both kinds of layers have."""
 
@@ -71,7 +60,7 @@ class _Auxiliary(nn.Module):
     report: Optional[Callable[[float], None]] = None  # of the learning indicator of every call
 
     def forward(self, x: Tensor) -> Tensor:
-        dtype = _autocast_dtype(x)
+        dtype = autocast_dtype(x.device.type) if x.dtype in CODED else None
         keeps = torch.is_grad_enabled() and bool(self.weight.requires_grad)
         total, kept = self.stand_in.add(x, dtype or x.dtype, keeps or self.report is not None)
         if self.report is not None and kept is not None:

@@ -165,18 +165,24 @@ def _alone() -> compress_saved:
     return _thread.alone
 
 
+def autocast_dtype(kind: str) -> Optional[torch.dtype]:
+    """What autocast makes of what is multiplied on this kind of device; None if it is off."""
+    if kind == "meta":  # torch asks which device a meta tensor stands for
+        return None
+    if hasattr(torch, "get_autocast_dtype"):
+        return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+    if kind == "cpu":
+        return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
+    return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
+
+
 def _autocast_of(tensors: Sequence[Tensor]) -> Callable[[], ContextManager[Any]]:
     """Makes autocast as it is now, on the device of these."""
     device = next((x.device.type for x in tensors if x.device.type != "cpu"), "cpu")
     if device not in ("cpu", "cuda"):
         return nullcontext
-    if hasattr(torch, "get_autocast_dtype"):
-        enabled, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
-    elif device == "cpu":
-        enabled, dtype = torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype()
-    else:
-        enabled, dtype = torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype()
-    return lambda: torch.autocast(device, dtype=dtype, enabled=enabled)
+    dtype = autocast_dtype(device)
+    return lambda: torch.autocast(device, dtype=dtype, enabled=dtype is not None)
 
 
 @eagerly

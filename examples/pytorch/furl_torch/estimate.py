@@ -111,6 +111,9 @@ def _dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = F
 def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor] = None, dropout_p: float = 0.0,
                is_causal: bool = False, scale: Optional[float] = None, enable_gqa: bool = False) -> Tensor:
     """As on a GPU: fused."""
+    if query.dim() == 3:
+        query, key, value = (x.unsqueeze(0) for x in (query, key, value))
+        return _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa).squeeze(0)
     if enable_gqa:
         repeats = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
@@ -187,6 +190,7 @@ class _Step:
         with ExitStack() as stack:
             stack.enter_context(mock.patch.object(F, "dropout", _dropout))
             stack.enter_context(mock.patch.object(F, "scaled_dot_product_attention", _attention))
+            stack.enter_context(torch.random.fork_rng([]))
             stack.enter_context(torch.device("meta"))
             stack.enter_context(torch.enable_grad())
             stack.enter_context(planner)

@@ -22,6 +22,9 @@ from .policy import GROUP
 __all__ = ["activity_penalty", "cross_entropy", "dropout", "gelu", "max_pool2d", "relu"]
 
 
+LEAST_OF_ALL = 1 - 2**-17  # the probability that is rounded to 1
+
+
 def _is_batched(g: Tensor) -> bool:
     """Whether g stands for many gradients, which torch takes at once."""
     return "Batched" in str(torch._C._dispatch_keys(g))  # of vmap, or of the older one of is_grads_batched
@@ -119,11 +122,13 @@ def gelu(x: Tensor, bits: int = 3) -> Tensor:
 
 @eagerly  # a graph would have its key for good
 def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Zeroes elements with probability p, a multiple of 2**-16, and scales the others; keeps nothing
-    but a key, which it draws from torch's generator of the CPU, whatever the device."""
+    """Zeroes elements with probability p, which is rounded to a multiple of 2**-16, and scales the others; keeps
+    nothing but a key, which it draws from torch's generator of the CPU, whatever the device."""
     if not 0 <= p <= 1:
         raise ValueError(f"p is {p}: must be 0 to 1")
-    return _Dropout.apply(x, p) if training and p > 0 else x
+    if not training or p == 0:
+        return x
+    return _Dropout.apply(x, p) if p < LEAST_OF_ALL else x * 0.0
 
 
 def _pair(v: Union[int, Sequence[int]]) -> list[int]:

@@ -36,6 +36,10 @@ class CompressSaved(_transformers.TrainerCallback):  # type: ignore[misc,unused-
         """After the optimizer."""
         self._leave()
 
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        """The last batches of a stream may be too few for a step, which has no end then."""
+        self._leave()
+
     def _leave(self) -> None:
         if self.context is not None and self.context.is_on:
             self.context.__exit__(None, None, None)

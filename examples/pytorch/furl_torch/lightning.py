@@ -35,6 +35,10 @@ class CompressSaved(_lightning.Callback):  # type: ignore[misc,unused-ignore]
         """After the backward pass and the optimizer."""
         self._leave()
 
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """A batch that ends the epoch before its training_step has no end."""
+        self._leave()
+
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """In the middle of a batch."""
         self._leave()

@@ -71,7 +71,7 @@ def _replacement(old: nn.Module) -> "nn.Module | None":
         return ReLU()
     if type(old) is nn.GELU and old.approximate == "none":
         return GELU()
-    if type(old) is nn.Dropout and old.p < 1:
+    if type(old) is nn.Dropout:
         return Dropout(old.p)
     if type(old) is nn.MaxPool2d and old.dilation in (1, (1, 1)) and not (
             old.ceil_mode or old.return_indices):

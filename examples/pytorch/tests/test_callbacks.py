@@ -24,6 +24,14 @@ class Dataset(torch.utils.data.Dataset):
         return {"x": x, "labels": x[:64].argmax()}
 
 
+class Stream(torch.utils.data.IterableDataset):
+    """Three batches of 16, which the trainer cannot count."""
+
+    def __iter__(self):
+        data = Dataset()
+        return (data[i] for i in range(48))
+
+
 class Classifier(nn.Module):
     def __init__(self, breaks_at=None):
         super().__init__()
@@ -47,11 +55,11 @@ def test_trainer_of_transformers(tmp_path):
     pytest.importorskip("accelerate")
     from furl_torch.hf import CompressSaved
 
-    def train(model, callback):
+    def train(model, callback, dataset=Dataset()):
         settings = transformers.TrainingArguments(
             str(tmp_path), per_device_train_batch_size=16, gradient_accumulation_steps=2, max_steps=3, report_to=[],
             use_cpu=True, save_strategy="no", disable_tqdm=True)
-        trainer = transformers.Trainer(model=model, args=settings, train_dataset=Dataset(), callbacks=[callback])
+        trainer = transformers.Trainer(model=model, args=settings, train_dataset=dataset, callbacks=[callback])
         return trainer.train()
 
     with pytest.raises(ValueError, match="bits is 'auto': must be 1 to 8, since"):
@@ -66,6 +74,8 @@ def test_trainer_of_transformers(tmp_path):
     assert not callback.context.is_on and not compresses()
     assert callback.context.stats().modules["layers.1"].num_tensors > 0
     assert callback.context.stats().compressed.ratio > 6
+    train(Classifier(), callback, Stream())
+    assert not callback.context.is_on and not compresses()
 
 
 def test_trainer_of_lightning(tmp_path):
@@ -76,6 +86,9 @@ def test_trainer_of_lightning(tmp_path):
         def __init__(self, breaks_at=None):
             super().__init__()
             self.model = Classifier(breaks_at)
+
+        def on_train_batch_start(self, batch, batch_idx):
+            return -1 if batch_idx == 2 else None  # ends the epoch
 
         def training_step(self, batch, batch_idx):
             return self.model(**batch)["loss"]

@@ -172,10 +172,11 @@ def test_attention_keeps_its_mask():
         def forward(self, q):
             return F.scaled_dot_product_attention(q, q, q, attn_mask=torch.ones(64, 64, dtype=torch.bool))
 
-    q = torch.empty(2, 4, 64, 32, requires_grad=True)
-    without = q.numel() * 4 + 2 * 4 * 64 * 4 + 16  # the output, log-sums, two numbers for dropout; q is a leaf
-    kept = furl_torch.estimate(Masked(), q, codecs={"2 bits": Codec()}).plans["none"].bytes_saved
-    assert kept == without + 64 * 64 * 4  # the same for all heads
+    for shape in (2, 4, 64, 32), (8, 64, 32):
+        q = torch.empty(shape, requires_grad=True)
+        without = q.numel() * 4 + 2 * 4 * 64 * 4 + 16  # the output, log-sums, two numbers for dropout; q is a leaf
+        kept = furl_torch.estimate(Masked(), q, codecs={"2 bits": Codec()}).plans["none"].bytes_saved
+        assert kept == without + 64 * 64 * 4  # the same for all heads
 
 
 @pytest.mark.parametrize("codec", [Codec(1), Codec(2), Codec(2, 8, 256), Codec(4, 1, 128)])
@@ -233,10 +234,12 @@ def test_the_largest_batch_fits_and_one_more_does_not():
 
 
 def test_nothing_of_the_model_changes_and_refusals():
-    net = small_net()
-    before = {name: t.clone() for name, t in net.state_dict().items()}
-    furl_torch.estimate(net, torch.randn(4, 1, 28, 28), codecs={"a": Codec()})
+    net = small_net().append(furl_torch.modules.Dropout())
+    images = torch.randn(4, 1, 28, 28)
+    before, generator = {name: t.clone() for name, t in net.state_dict().items()}, torch.get_rng_state()
+    furl_torch.estimate(net, images, codecs={"a": Codec()})
     assert all(torch.equal(t, before[name]) for name, t in net.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), generator)
     assert F.dropout.__module__ == "torch.nn.functional"
     with pytest.raises(ValueError, match="no tensor with a batch"):
         furl_torch.estimate(net, 3)

@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which library is loaded for the torch that runs."""
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,7 @@ from furl_torch._libraries import VARIABLE, find_library, library_name
 from furl_torch._ops import _load
 
 pytestmark = pytest.mark.host_only
+LIBRARY = find_library(Path(furl_torch.__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi()).resolve()
 
 
 @pytest.fixture
@@ -25,7 +30,9 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("version,has_new_strings,name", [
     ("2.15.0", True, "2.15"), ("2.9.1+cu128", True, "2.9"), ("2.5.1+cu124", False, "2.5-pre-cxx11"),
-    ("2.9.0a0+git1a2b", True, "2.9.0a0"), ("2.16.0.dev20261130+cpu", True, "2.16.0.dev20261130")])
+    ("2.9.1+rocm6.4", True, "2.9"), ("2.4.1.post303", True, "2.4"),  # of conda
+    ("2.9.0a0+git1a2b", True, "2.9.0a0+git1a2b"), ("2.15.0rc2", True, "2.15.0rc2"),
+    ("2.16.0.dev20261130+cpu", True, "2.16.0.dev20261130+cpu")])
 def test_names(version, has_new_strings, name):
     assert library_name(version, has_new_strings) == f"_library-{name}.so"
 
@@ -48,7 +55,7 @@ def test_a_version_without_one_is_refused(folder, version, has_new_strings, this
 def test_no_library_at_all(folder):
     for path in folder.iterdir():
         path.unlink()
-    with pytest.raises(ImportError, match="are not built: build them"):
+    with pytest.raises(ImportError, match=f"no operators in {folder}: if .* another folder .* else build them"):
         find_library(folder, "2.15.0", True)
 
 
@@ -61,9 +68,19 @@ def test_the_variable_comes_first(folder, monkeypatch):
     assert find_library(folder, "2.15.0", True) == named
 
 
+def test_a_second_library_is_refused(tmp_path):
+    """Torch would end the process."""
+    shutil.copy(LIBRARY, tmp_path / "_library.so")
+    code = f"import torch; torch.ops.load_library('{tmp_path}/_library.so'); import furl_torch"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), VARIABLE: str(LIBRARY)}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 1 and "ImportError: this process has loaded operators of furl" in ended.stderr
+    environment[VARIABLE] = "_library.so"  # the same, by a relative path
+    subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True)
+
+
 def test_a_processor_without_the_instructions_is_refused(tmp_path):
-    library = find_library(Path(furl_torch.__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi())
-    content = library.read_bytes()
+    content = LIBRARY.read_bytes()
     needs = b"\x02\x80\x00\xc0\x04\x00\x00\x00"  # GNU_PROPERTY_X86_ISA_1_NEEDED, of four bytes
     if needs not in content:
         pytest.skip("this library was built for this machine and does not say what it needs")

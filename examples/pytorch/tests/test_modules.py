@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators that keep less than torch's, and the modules made of them."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -112,6 +114,17 @@ def test_second_derivatives_are_refused():
     g, = torch.autograd.grad((ff.relu(x) ** 2).sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable|differentiate twice"):
         g.sum().backward()
+
+
+@pytest.mark.parametrize("p", [1, 1 - 2**-17])  # as it is rounded, 1
+def test_dropout_of_everything_is_that_of_torch(p):
+    x = torch.randn(2, 3, 9, 7)
+    for ours, theirs in zip(gradient(lambda t: ff.dropout(t, p), x), gradient(lambda t: F.dropout(t, 1.0), x)):
+        assert torch.equal(ours, theirs)
+    net = nn.Sequential(nn.Dropout(1.0))
+    assert furl_torch.modules.replace_modules(net) == 1 and not net(x).any()
+    nearly_all = ff.dropout(torch.ones(1 << 20), math.nextafter(1 - 2**-17, 0))
+    assert nearly_all.unique().tolist() == [0.0, 2.0**16]
 
 
 @pytest.mark.parametrize("p", [-1, 1.5, float("nan")])
