@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include <mutex>
+#include <string>
 
 #include "consumer.hpp"
 #include "inspect.hpp"
@@ -30,6 +31,7 @@ TORCH_LIBRARY(furl, m) {
   m.def("graph_pack(Tensor x, int bits, int[] window, int group) -> Tensor", {at::Tag::nondeterministic_seeded});
   m.def("graph_unpack(Tensor blob, SymInt[] size, SymInt[] stride, ScalarType dtype, int bits, int[] window, int group) -> Tensor");
 #endif
+  m.def("torch_version() -> str", [] { return std::string(TORCH_VERSION); });
   m.def("draw_number() -> int", &draw_number);
   m.def("set_next_key(int seed, int offset) -> ()", &furl_torch::set_next_key);
   m.def("decompress(Tensor blob, int[] size, int[] stride, ScalarType dtype, int bits, int[] window, int group) -> Tensor");

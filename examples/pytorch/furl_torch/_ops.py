@@ -24,11 +24,19 @@ def _load(path: Path) -> None:
         raise ImportError(f"the operators of furl_torch do not load: {reason}. Here, {HOW_TO_BUILD}") from error
 
 
+def _check_version(made_for: str) -> None:
+    """A library that is named may be of another version, whose layouts it reads."""
+    if made_for.split(".")[:2] != torch.__version__.split(".")[:2]:
+        raise ImportError(f"the operators of furl_torch are for torch {made_for}, and this is {torch.__version__}: "
+                          f"{HOW_TO_BUILD}")
+
+
 _library = find_library(Path(__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi()).resolve()
 if str(_library) not in torch.ops.loaded_libraries and torch._C._jit_get_schemas_for_operator("furl::compress"):
     raise ImportError("this process has loaded operators of furl from another library, and torch would end it at a "
                       f"second one: import furl_torch first, or give the path of the first in {VARIABLE}")
 _load(_library)
+_check_version(torch.ops.furl.torch_version())
 
 
 def warn_of_no_kernels() -> None:

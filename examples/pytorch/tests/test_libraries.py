@@ -13,7 +13,7 @@ import torch
 
 import furl_torch
 from furl_torch._libraries import VARIABLE, find_library, library_name
-from furl_torch._ops import _load
+from furl_torch._ops import _check_version, _load
 
 pytestmark = pytest.mark.host_only
 LIBRARY = find_library(Path(furl_torch.__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi()).resolve()
@@ -97,3 +97,10 @@ def test_where_there_is_a_gpu_but_no_kernels_a_warning_says_so(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     with pytest.warns(UserWarning, match="no kernels for the GPU.* FURL_CUDA=1"):
         furl_torch.compress_saved()
+
+
+def test_a_library_for_another_version_is_refused():
+    made_for = torch.ops.furl.torch_version()
+    _check_version(made_for)
+    with pytest.raises(ImportError, match="are for torch 1.2.0, and this is " + made_for.partition("+")[0]):
+        _check_version("1.2.0")
