@@ -11,8 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from .codes import (KEY_WORDS, VALUE_DTYPES, Compressed, Packed, blob_bytes, check_key, compress_with_words,
-                    decompress_after, pack, unpack_after)
+from .codes import KEY_WORDS, VALUE_DTYPES, Compressed, Packed, blob_bytes, check_key, code, restore_after
 
 try:
     from jax.experimental import hijax
@@ -67,10 +66,11 @@ class _Keep(Primitive):  # type: ignore[misc]
     def remat(self, policy: Any, x: Array, words: Array) -> tuple[Any, ...]:
         """What is computed now, what is kept, and what is computed in the backward pass instead."""
         bits = self.params["bits"]
-        kept = self._mapped(lambda x, words: _code(x, words, bits))(x, words)
+        kept = self._mapped(lambda x, words: code(x, words, bits))(x, words)
 
         def restored(kept: Compressed | Packed, x: Array, words: Array) -> Array:
-            value: Array = self._mapped(_restore)(kept, words)
+            # Not before the words are there: jax.checkpoint holds them back until it computes again.
+            value: Array = self._mapped(restore_after)(kept, words)
             return value if value.dtype == jnp.bool_ else _with_derivative_of(value, x)
 
         if KEPT_IS_A_RESULT:
@@ -94,15 +94,6 @@ class _Keep(Primitive):  # type: ignore[misc]
         for _ in range(self.params["num_mapped"]):
             function = jax.vmap(function)
         return function
-
-
-def _code(x: Array, words: Array, bits: int) -> Compressed | Packed:
-    return pack(x) if x.dtype == jnp.bool_ else compress_with_words(x, words, bits)
-
-
-def _restore(kept: Compressed | Packed, words: Array) -> Array:
-    """What _code had, but not before the words are there: jax.checkpoint holds them back until it computes again."""
-    return unpack_after(kept, words) if isinstance(kept, Packed) else decompress_after(kept, words)
 
 
 @jax.custom_jvp

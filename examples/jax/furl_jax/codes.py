@@ -109,6 +109,16 @@ def unpack_after(packed: Packed, after: Array) -> Array:
     return _call("furl_unpack", codes, packed.bits, packed.blob, jax.lax.stop_gradient(after))
 
 
+def code(x: Array, words: Array, bits: int) -> Compressed | Packed:
+    """Bools packed, in one bit each whatever bits is, and values compressed with these random words."""
+    return pack(x) if x.dtype == jnp.bool_ else compress_with_words(x, words, bits)
+
+
+def restore_after(kept: Compressed | Packed, after: Array) -> Array:
+    """What `code` had, but not before `after` has been computed."""
+    return unpack_after(kept, after) if isinstance(kept, Packed) else decompress_after(kept, after)
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
 def _call(name: str, result: jax.ShapeDtypeStruct, bits: int, *operands: Array) -> Array:
     """What a handler of XLA computes."""

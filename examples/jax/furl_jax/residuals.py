@@ -14,8 +14,7 @@ from jax import Array
 from jax.extend.core import Literal, Var
 
 from . import graph
-from .codes import (KEY_WORDS, VALUE_DTYPES, Compressed, Packed, check_key, compress_with_words, decompress_after,
-                    pack, shaped, unpack_after)
+from .codes import KEY_WORDS, VALUE_DTYPES, Compressed, Packed, check_key, code, restore_after, shaped
 from .quotients import Flow
 from .readers import readers as find_readers
 
@@ -239,15 +238,11 @@ def _check_closed_over(constants: Iterable[Any]) -> None:
 
 
 def _keep(value: Any, bits: int, words: Array) -> Any:
-    if bits == 0:
-        return value
-    return pack(value) if value.dtype == jnp.bool_ else compress_with_words(value, words, bits)
+    return value if bits == 0 else code(value, words, bits)
 
 
 def _restore(value: Any, after: Array) -> Any:
-    if isinstance(value, Compressed):
-        return decompress_after(value, after)
-    return unpack_after(value, after) if isinstance(value, Packed) else value
+    return restore_after(value, after) if isinstance(value, (Compressed, Packed)) else value
 
 
 def _name(atom: Any) -> Any:

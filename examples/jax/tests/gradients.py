@@ -43,6 +43,15 @@ def check_on_average(compressed: Callable[..., jax.Array], exact: np.ndarray, mo
     assert exact @ rows.mean(0) / (exact @ exact) == pytest.approx(1, abs=.05)
 
 
+def check_on_examples(one: Callable[[jax.Array, jax.Array], Any]) -> None:
+    """one: the gradient for a key and an example, is the same alone as under vmap."""
+    keys, x = jax.random.split(KEY, 3), X[:96].reshape(3, 32, WIDTH)
+    many = jax.jit(jax.vmap(one))(keys, x)
+    for i in range(3):
+        np.testing.assert_allclose(flat(jax.tree.map(lambda leaf: leaf[i], many)), flat(one(keys[i], x[i])),
+                                   rtol=1e-4, atol=1e-4)
+
+
 def on_two_shards(function: Callable[..., jax.Array], **options: Any) -> Callable[..., jax.Array]:
     """The function, with a key for each shard."""
     rows, whole = jax.sharding.PartitionSpec("data"), jax.sharding.PartitionSpec()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from furl_jax import compress, decompress, keep, kept_bytes
-from gradients import KEY, TARGET, W, X, check_on_average, flat, gradient, on_two_shards
+from gradients import KEY, TARGET, W, X, check_on_average, check_on_examples, flat, gradient, on_two_shards
 
 FLAG = "jax_remat3"
 NUM_LAYERS = 6
@@ -112,16 +112,12 @@ def test_the_backward_pass_reads_what_compress_restores(dtype: Any, bits: int, s
 
 def test_vmap_over_examples_with_keys() -> None:
     layer = jax.checkpoint(marked)
-    keys, x = jax.random.split(KEY, 3), X[:96].reshape(3, 32, -1)
 
     @jax.jit
     def one(key: jax.Array, x: jax.Array) -> Any:
         return jax.grad(lambda w: layer(key, w, x).sum())(W)
 
-    many = jax.jit(jax.vmap(one))(keys, x)
-    for i in range(3):
-        np.testing.assert_allclose(flat(jax.tree.map(lambda leaf: leaf[i], many)), flat(one(keys[i], x[i])),
-                                   rtol=1e-4, atol=1e-4)
+    check_on_examples(one)
 
 
 def test_vmap_over_the_last_dimension_with_one_key() -> None:

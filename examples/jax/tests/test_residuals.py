@@ -13,7 +13,8 @@ import pytest
 from jax.ad_checkpoint import checkpoint_name
 
 from furl_jax import compress_residuals, kept_bytes
-from gradients import KEY, TARGET, W, WIDTH, X, check_on_average, flat, gradient, on_two_shards
+from gradients import (KEY, TARGET, W, WIDTH, X, check_on_average, check_on_examples, flat, gradient,
+                       on_two_shards)
 
 
 def block(w: Any, x: jax.Array) -> jax.Array:
@@ -149,15 +150,11 @@ def test_what_checkpoint_names_is_kept_compressed() -> None:
 
 def test_vmap_over_examples_with_keys() -> None:
     compressed = compress_residuals(lambda w, x: jax.nn.relu(x @ w["a"]) @ w["b"])
-    keys, x = jax.random.split(KEY, 3), X[:96].reshape(3, 32, WIDTH)
 
     def one(key: jax.Array, x: jax.Array) -> Any:
         return jax.grad(lambda w: compressed(key, w, x).sum())(W)
 
-    many = jax.jit(jax.vmap(one))(keys, x)
-    for i in range(3):
-        np.testing.assert_allclose(flat(jax.tree.map(lambda leaf: leaf[i], many)), flat(one(keys[i], x[i])),
-                                   rtol=1e-4, atol=1e-4)
+    check_on_examples(one)
 
 
 def test_gradients_under_shard_map() -> None:
