@@ -39,9 +39,12 @@ _load(_library)
 _check_version(torch.ops.furl.torch_version())
 
 
+HAS_KERNELS = torch._C._dispatch_has_kernel_for_dispatch_key("furl::compress", "CUDA")  # for the GPU
+
+
 def warn_of_no_kernels() -> None:
     """If there is a GPU, and the operators cannot work on it."""
-    if torch.cuda.is_available() and not torch._C._dispatch_has_kernel_for_dispatch_key("furl::compress", "CUDA"):
+    if not HAS_KERNELS and torch.cuda.is_available():
         warnings.warn("this furl_torch has no kernels for the GPU, and cannot compress what lies there: build it from "
                       "source, with FURL_CUDA=1", stacklevel=3)
 

@@ -160,23 +160,19 @@ class Automatic:
             raise ValueError("loss_of_step must return a tensor of one element that has a graph")
         probes = [probe for probe in self._probes.values() if probe.is_free]
         leaves = [leaf for leaf in leaves_of(loss) if leaf.is_floating_point() or leaf.is_complex()]
+        first = gradients_of(loss, leaves)
+        scales = [root_mean_square_of(g) for g in first] if relative else []
 
-        scales: list[Tensor] = []
+        def scaled(gradients: list[Tensor]) -> list[Tensor]:
+            return [g / s for g, s in zip(gradients, scales)] if relative else gradients
 
-        def gradients() -> list[Tensor]:
-            found = torch.autograd.grad(loss, leaves, retain_graph=True, allow_unused=True) if leaves else ()
-            dense = [real_parts(g if g.layout == torch.strided else g.to_dense()) for g in found if g is not None]
-            if relative and not scales:
-                scales.extend(root_mean_square_of(g) for g in dense)
-            return [g / s for g, s in zip(dense, scales)] if relative else dense
-
-        first = gradients()
+        first = scaled(first)
         square = total(map(square_of, first), loss)
         if not 0 < float(square) < MOST_HARM:
             warnings.warn(f"the squared norm of the gradient is {float(square)}: bits stay as they are", stacklevel=4)
             return
         for probe in probes:
-            probe.read_by(gradients, first, square)
+            probe.read_by(lambda: scaled(gradients_of(loss, leaves)), first, square)
         items: dict[Place, list[Probe]] = {}  # more than one probe where a module is called again
         for probe in probes:
             items.setdefault(probe.places[0], []).append(probe)
@@ -201,6 +197,12 @@ def refuse_automatic(bits: Any) -> None:
     """For callbacks of trainers, in which nobody measures."""
     if bits == "auto":
         raise ValueError("bits is 'auto': must be 1 to 8, since a trainer's callback measures no step")
+
+
+def gradients_of(loss: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
+    """Of those that the loss depends on, as dense real numbers."""
+    found = torch.autograd.grad(loss, leaves, retain_graph=True, allow_unused=True) if leaves else ()
+    return [real_parts(g if g.layout == torch.strided else g.to_dense()) for g in found if g is not None]
 
 
 def real_parts(x: Tensor) -> Tensor:

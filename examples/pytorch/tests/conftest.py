@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import furl_torch
+from furl_torch._ops import HAS_KERNELS
 
 HAS_CUDA = (torch.cuda.is_available() and hasattr(torch, "set_default_device")
-            and torch._C._dispatch_has_kernel_for_dispatch_key("furl::compress", "CUDA"))
+            and HAS_KERNELS)
 
 
 def pytest_configure(config):

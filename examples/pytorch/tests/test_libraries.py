@@ -6,17 +6,15 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 import furl_torch
 from furl_torch._libraries import VARIABLE, find_library, library_name
-from furl_torch._ops import _check_version, _load
+from furl_torch._ops import HAS_KERNELS, _check_version, _library, _load
 
 pytestmark = pytest.mark.host_only
-LIBRARY = find_library(Path(furl_torch.__file__).parent, torch.__version__, torch.compiled_with_cxx11_abi()).resolve()
 
 
 @pytest.fixture
@@ -70,9 +68,9 @@ def test_the_variable_comes_first(folder, monkeypatch):
 
 def test_a_second_library_is_refused(tmp_path):
     """Torch would end the process."""
-    shutil.copy(LIBRARY, tmp_path / "_library.so")
+    shutil.copy(_library, tmp_path / "_library.so")
     code = f"import torch; torch.ops.load_library('{tmp_path}/_library.so'); import furl_torch"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), VARIABLE: str(LIBRARY)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), VARIABLE: str(_library)}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True)
     assert ended.returncode == 1 and "ImportError: this process has loaded operators of furl" in ended.stderr
     environment[VARIABLE] = "_library.so"  # the same, by a relative path
@@ -80,7 +78,7 @@ def test_a_second_library_is_refused(tmp_path):
 
 
 def test_a_processor_without_the_instructions_is_refused(tmp_path):
-    content = LIBRARY.read_bytes()
+    content = _library.read_bytes()
     needs = b"\x02\x80\x00\xc0\x04\x00\x00\x00"  # GNU_PROPERTY_X86_ISA_1_NEEDED, of four bytes
     if needs not in content:
         pytest.skip("this library was built for this machine and does not say what it needs")
@@ -92,7 +90,7 @@ def test_a_processor_without_the_instructions_is_refused(tmp_path):
 
 
 def test_where_there_is_a_gpu_but_no_kernels_a_warning_says_so(monkeypatch):
-    if torch._C._dispatch_has_kernel_for_dispatch_key("furl::compress", "CUDA"):
+    if HAS_KERNELS:
         pytest.skip("this library has kernels")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     with pytest.warns(UserWarning, match="no kernels for the GPU.* FURL_CUDA=1"):
